@@ -514,7 +514,7 @@ describe('match', () => {
     })
     const { out } = await ask('match', forged)
     expect(out).toMatch(
-      /^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nthe SBOM has no components: .*\n\nosv: /,
+      /^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, none judged\n\nthe SBOM has no components: .*\n\nosv: /,
     )
   })
 

@@ -70,7 +70,7 @@ export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
  * still applies. In steps, because a record may be long.
  */
 export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<VersionVerdict> {
-  if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return 'other'
+  if (isWithdrawn(record)) return 'other'
   const pace = createPace()
   let verdict: VersionVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
@@ -83,6 +83,11 @@ export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Pac
     if (verdict === 'other' || verdict === 'clear') verdict = own
   }
   return verdict
+}
+
+/** Whether a record says that it was withdrawn. */
+export function isWithdrawn({ withdrawn }: OsvRecord): boolean {
+  return typeof withdrawn === 'string' && withdrawn !== ''
 }
 
 /** The order by which a version of the package is judged; undefined when another package is meant. */
@@ -201,7 +206,8 @@ type Place = 'start' | 'end' | { readonly key: unknown }
  * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
  * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
  * version is `bounds`: what decides cannot be read. So is every version in a range without an introduction, which the OSV schema
- * requires: it is unknown where the affected versions begin.
+ * requires: it is unknown where the affected versions begin. And so is one behind the end of a range that names a last affected version
+ * above it, as records with several of them do: by the schema it is clear, by the record it may be affected.
  */
 function* isIncluded(
   events: unknown,
@@ -240,8 +246,8 @@ function* isIncluded(
   }
   if (!isBegun) return 'bounds'
   if (limited && !beforeLimit) return 'clear'
-  // An introduction that cannot be read may be before the version.
-  if (last?.kind !== 'introduced') return isUnbegun ? 'bounds' : 'clear'
+  // An introduction that cannot be read may be before the version, and a version that is called affected behind it contradicts the end.
+  if (last?.kind !== 'introduced') return isUnbegun || next?.kind === 'last_affected' ? 'bounds' : 'clear'
   const isConfirmed = next?.kind === 'fixed' || next?.kind === 'last_affected'
   return !isOpen || isConfirmed ? 'affected' : 'bounds'
 }

@@ -12,6 +12,7 @@ import {
   placesOfProduct,
   readProductName,
   readProductNames,
+  withoutTag,
 } from './products.ts'
 import type { Form } from './rule.ts'
 import { type BomLink, type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
@@ -95,7 +96,8 @@ export function createCoverages(
     const linked = new Set<string>()
     const isRulingOut = rulesOut(statement.status)
     const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial, isRulingOut })
-    const isSubject = subjectRule(isRulingOut)
+    const isNameEnough = isOwn || !elsewhere || statement.about !== undefined
+    const isSubject = subjectRule({ isRulingOut, isOwn, isNameEnough })
     const isUnnamed = elsewhere && leavesUnnamedOpen(statement)
     let ofSubject: string | null = null
     let anywhere: string | null = null
@@ -184,7 +186,8 @@ export function ownPlaces(component: NamedComponent): string[] {
 /**
  * Whether names of a product are those of what the SBOM describes. With several subjects it is not known which of them a
  * component belongs to: what rules nothing out is then about each of them, and where the SBOM does not say what it describes, a
- * statement on parts of anything is about these parts.
+ * statement on parts of anything is about these parts. By the name of an image alone the document of another tag rules nothing out,
+ * and that of its own tag leaves open, whatever tag it names.
  */
 function createSubjectRule({ subjects, images }: DescribedImage, nameOf: NameOf) {
   const read = (purls: readonly string[]): ProductName[] => purls.flatMap((purl) => nameOf(purl) ?? [])
@@ -193,7 +196,7 @@ function createSubjectRule({ subjects, images }: DescribedImage, nameOf: NameOf)
   const all = [...described, ...read(images.map(({ purl }) => purl))]
   const isUnknown = subjects.length === 0 && images.length === 0
   const platforms = new Map(images.flatMap((one) => (one.platforms ? [[nameOf(one.purl)?.digest, one.platforms]] : [])))
-  return (isRulingOut: boolean) => {
+  return ({ isRulingOut, isOwn, isNameEnough }: NamedHow) => {
     const ruled = subjects.length > 1 ? [] : [...described, ...sure]
     const meant = isRulingOut ? ruled : all
     const isMeant = (whole: ProductName, name: ProductName): boolean => {
@@ -201,9 +204,24 @@ function createSubjectRule({ subjects, images }: DescribedImage, nameOf: NameOf)
       const own = whole.qualifiers.has('arch') ? undefined : platforms.get(whole.digest)
       return own === undefined || isForPlatforms(name, own, isRulingOut)
     }
+    const comparedAs = (name: ProductName): ProductName[] => {
+      if (!isRulingOut) return [isOwn ? withoutTag(name) : name]
+      const isSure = isNameEnough || !isImage(name) || name.digest !== '' || name.version !== ''
+      return isSure ? [name] : []
+    }
     return (names: readonly ProductName[], { parts }: VexProduct): boolean =>
-      names.some((name) => meant.some((whole) => isMeant(whole, name))) || (!isRulingOut && isUnknown && parts !== null)
+      names.flatMap(comparedAs).some((name) => meant.some((whole) => isMeant(whole, name))) ||
+      (!isRulingOut && isUnknown && parts !== null)
   }
+}
+
+/** How a statement names what it is about. */
+interface NamedHow {
+  readonly isRulingOut: boolean
+  /** Whether its document is that of the image's tag. */
+  readonly isOwn: boolean
+  /** Whether the name of an image without a digest says which one is meant: it is not in the document of another tag. */
+  readonly isNameEnough: boolean
 }
 
 /**

@@ -18,16 +18,26 @@ const JUSTIFICATIONS: ReadonlyMap<string, string> = new Map([
 ])
 const OWN_WORDS = /^(?:component_not_present|inline_mitigations_already_exist|vulnerable_code_\w+)$/
 
+/** What a document is made with beside the statements. */
+interface DocumentParts {
+  /** Further names of the image. */
+  readonly repositories: readonly string[]
+  /** Whether the components are products as well, for clients that know an SBOM by its components alone. */
+  readonly withComponents?: boolean
+  /** Why statements may be missing; null: nothing is known to be. The format has no field for that. */
+  readonly incomplete: string | null
+}
+
+const ROLE = 'What counts of the mirrored statements about one image, put together by a mirror'
+
 /**
  * Makes one OpenVEX document of what counts about an image. Its products name the image by its digest in the forms that scanners
- * compare, and never a component alone: it says nothing of other images. `repositories`: further names of the image.
- * `withComponents`: the components are products as well, for clients that know an SBOM by its components alone.
+ * compare, and never a component alone: it says nothing of other images.
  */
 export function imageDocument(
   image: AskedImage,
   all: readonly ImageStatement[],
-  repositories: readonly string[],
-  withComponents = false,
+  { repositories, withComponents = false, incomplete }: DocumentParts,
 ): object {
   const counting = countingStatements(all, image.digest)
   const names = [...new Set([...image.tags.map(({ repository }) => repository), ...repositories])]
@@ -35,11 +45,12 @@ export function imageDocument(
   const made = [...grouped.values()].map((ones) => statementOf(ones, image, names, withComponents))
   const sorted = made.map((one) => ({ one, key: JSON.stringify(one) })).sort((a, b) => (a.key < b.key ? -1 : 1))
   const newest = counting.reduce((latest, { at }) => (at > latest ? at : latest), '')
+  const role = incomplete === null ? ROLE : `${ROLE}. Statements may be missing: ${incomplete}`
   return {
     '@context': 'https://openvex.dev/ns/v0.2.0',
-    '@id': `urn:sha256:${sha256Hex(sorted.map(({ key }) => key).join('\n'))}`,
+    '@id': `urn:sha256:${sha256Hex([...sorted.map(({ key }) => key), incomplete ?? []].flat().join('\n'))}`,
     author: 'Patchmirror',
-    role: 'What counts of the mirrored statements about one image, put together by a mirror',
+    role,
     timestamp: newest === '' ? '1970-01-01T00:00:00Z' : stampOf(newest),
     version: 1,
     statements: sorted.map(({ one }) => one),

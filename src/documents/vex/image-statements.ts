@@ -11,6 +11,7 @@ import {
   mayConcern,
   readProductName,
   readProductNames,
+  withoutTag,
 } from './products.ts'
 import { NO_TAG, createRuling, isLater } from './rule.ts'
 import { type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
@@ -172,7 +173,7 @@ function digestsMeant(name: ProductName, placing: Placing): readonly string[] {
   // By a name alone, any document may leave open, and the own ones rule out.
   const isNamed = isRulingOut
     ? isOwn && names.some((own) => isCovered(own, name))
-    : names.some((own) => mayBeOne(own, name))
+    : names.some((own) => mayBeOne(own, isOwn ? withoutTag(name) : name))
   return isNamed ? [image.digest] : []
 }
 

@@ -163,6 +163,11 @@ export function isImage({ key }: ProductName): boolean {
   return IMAGE_TYPES.has(key.slice(0, key.indexOf('/')))
 }
 
+/** Returns a name of an image without the tag in it: one that has no digest may be any that the tag was. */
+export function withoutTag(name: ProductName): ProductName {
+  return isImage(name) && name.digest === '' ? { ...name, version: '' } : name
+}
+
 /**
  * Reports whether a product that a statement names is clearly this one: the same package, the same version where the
  * statement names one, all its qualifiers, and no other repository, epoch or classifier. Of two images with digests the digest

@@ -42,7 +42,8 @@ export function isVexDamaged(reads: ContentReader, document: VexDocument): boole
   return document.size <= MAX_VEX_BYTES && reads.readVexContent(document) === null
 }
 
-function hasLink({ products }: Statement): boolean {
+/** Reports whether a statement names anything by a link into an SBOM. */
+export function hasLink({ products }: Statement): boolean {
   return products.some(({ names }) => names.some(({ link }) => link !== undefined))
 }
 

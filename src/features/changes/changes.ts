@@ -2,7 +2,6 @@ import { type FoundChanges, MAX_FOLDED, countWords, findChanges } from '../../se
 import { type PackageFilter, readFilter } from '../../server/followers/filter.ts'
 import { type SincePlace, firstStoredText, placeByDefault, wentBackText } from '../../server/followers/since.ts'
 import { type ListedPackages, packagesIn } from '../../server/followers/tag-packages.ts'
-import { whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import { terminalLines } from '../../answers/terminal.ts'
 import { changedNames, notJudgedWords } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
@@ -12,8 +11,7 @@ import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { readSbomFile } from '../match/cli/sbom-file.ts'
 import { type LookupOptions, refuseLookup, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
-import { findRecords, noIndex } from '../lookup/search.ts'
-import { noLog, sincePlace } from '../lookup/since.ts'
+import { noLog, sincePlace, whyUnrecorded } from '../lookup/since.ts'
 import { sbomsOfTag } from '../lookup/tag-sbom.ts'
 
 /** Options of `patchmirror changes`. */
@@ -62,30 +60,13 @@ export async function changesCommand(given: string | undefined, options: Changes
   })
 }
 
-/** Throws `not_ready` where no stored record names a package: of such a one "nothing changed" would say more than is known. */
+/** Throws `not_ready` where no stored record names a package. */
 function refuseUnknown(stored: LookupCall, purl: string, filter: PackageFilter): void {
-  const { own, hasIndex, named } = findRecords(stored, purl, 1) ?? { own: [], hasIndex: true, named: null }
-  if (own.length > 0 || (named !== null && isNamedByVendor(stored, named.name, filter))) return
-  const why = hasIndex ? whyNotAllSearched(stored.reads, named?.ecosystem ?? null) : noIndex(stored.noViews)
-  const unknown = [NAMED_BY_NONE, why ?? COMPARED, stored.oldIndex()].filter((one) => one !== null)
-  throw new MirrorError('not_ready', `what changed about ${purl} is not known: ${unknown.join('; ')}`)
+  const why = whyUnrecorded(stored, purl, filter)
+  if (why === null) return
+  const unknown = [why, stored.oldIndex()].filter((one) => one !== null)
+  throw new MirrorError('not_ready', unknown.join('; '))
 }
-
-/** Records of a name that are looked through for those of a vendor. */
-const MOST_OF_NAME = 1000
-
-/** Whether a record names the package in the ecosystem of a vendor who patches it. */
-function isNamedByVendor({ views }: LookupCall, name: string, filter: PackageFilter): boolean {
-  const isNamed = views((open) =>
-    open
-      .listNamed(name, '', MOST_OF_NAME)
-      .some(({ id }) => open.listViewsOf(id).some((ecosystem) => filter.asks({ ecosystem, name }))),
-  )
-  return isNamed === true
-}
-
-const NAMED_BY_NONE = 'no listed change and no record that is stored is known to name it'
-const COMPARED = 'names are compared as a whole'
 
 /** Returns the packages that are asked about; null: all. `listed`: the SBOM of `--sbom`. */
 function packagesAsked(stored: LookupCall, options: ChangesOptions, listed: InputSbom | null): AskedPackages | null {

@@ -68,7 +68,8 @@ export async function performFindings(
       const scope = during((reads) => scopeOf(reads, views.info.snapshot))
       const input = { ...followed, views, scope, rules, isPatched: createPatched(followed) }
       const isBackFrom = (from: DatedSnapshot) => during((one) => isBack(one, 'osv', from, views.info))
-      const records = await followRecords({ ...input, generation, changedBetween, isBackFrom })
+      const whyNotStored = (record: string) => during((one) => whyRecordLeft(one, record))
+      const records = await followRecords({ ...input, generation, changedBetween, isBackFrom, whyNotStored })
       const { read, gone, tags: ofTags } = await followTags(input)
       store.putFollowed('catalogAsOf', String(age.asOf))
       store.sweepNames()
@@ -98,6 +99,12 @@ function scopeOf(reads: Pick<Reads, 'snapshots' | 'runs'>, snapshot: string): st
   if (scope === undefined) return null
   const lacks = reads.runs.readLatestWith('osv', snapshot)?.facts['upstreamLacks']
   return [scope ?? 'all', lacks].filter((one) => typeof one === 'string').join('; ')
+}
+
+/** Returns whether upstream removed a record, or it is not mirrored any more for another reason; null: it is stored. */
+function whyRecordLeft({ osv }: Pick<Reads, 'osv'>, record: string): 'removed' | 'left' | null {
+  if (osv.readEntry(record) !== null) return null
+  return osv.readTombstone(record) === null ? 'left' : 'removed'
 }
 
 /** Deletes a database that proves damaged; views that are not there any more were replaced. */

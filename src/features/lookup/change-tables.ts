@@ -196,13 +196,14 @@ function numbersOf(one: FindingsChange) {
     fixes: one.newFixes,
     fixesGone: one.goneFixes,
     cause: one.cause,
+    whyGone: one.changes.flatMap(({ change, why }) => (change === 'gone' ? [why] : [])),
   }
 }
 
 /** The findings that are named of a change, and how many are not. */
 function detailsOf(one: FindingsChange): Value[] {
-  const details = one.changes.map(({ change, id, package: name, version, fixable, source }) =>
-    detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '']),
+  const details = one.changes.map(({ change, id, package: name, version, fixable, source, why }) =>
+    detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '', why ?? undefined]),
   )
   const unlisted = changedFindings(numbersOf(one)) - details.length
   const rest = unlisted > 0 ? [`and ${unlisted} more`] : []

@@ -22,7 +22,7 @@ export interface FoundRecord {
 }
 
 /** What a search is read from. */
-interface SearchReads {
+export interface SearchReads {
   readonly reads: Reads
   /** Null while there is no index of packages and other ids. */
   readonly views: <T>(use: (views: Views) => T) => T | null

@@ -1,8 +1,11 @@
+import type { PackageFilter } from '../../server/followers/filter.ts'
 import { type SincePlace, SINCE_FORMS_HERE, isSnapshotName, placesSince } from '../../server/followers/since.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import { missingUnit, readSince, toIso } from '../../base/time.ts'
+import { whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import type { Reads } from '../../store/reads.ts'
+import { type SearchReads, findRecords, noIndex } from './search.ts'
 
 /**
  * Where the log of a source continues from a time or a snapshot that a command names. Throws `bad_request` for another text,
@@ -27,3 +30,36 @@ export function sincePlace(reads: Reads, source: SourceName, since: string, now:
 export function noLog(source: SourceName): MirrorError {
   return new MirrorError('not_ready', `the log of changes has no snapshot of ${source}`)
 }
+
+/** Where a package is looked for. */
+interface PackageReads extends SearchReads {
+  /** Why there is no index of packages, with what to do; null: that is not known. */
+  readonly noViews: string | null
+}
+
+/**
+ * Returns why it is not known whether anything changed about a package that no listed change names; null: a stored record names it.
+ * Of one that none names "nothing changed" would say more than is known: it may be misspelt.
+ */
+export function whyUnrecorded(stored: PackageReads, purl: string, filter: PackageFilter): string | null {
+  const { own, hasIndex, named } = findRecords(stored, purl, 1) ?? { own: [], hasIndex: true, named: null }
+  if (own.length > 0 || (named !== null && isNamedByVendor(stored, named.name, filter))) return null
+  const why = hasIndex ? whyNotAllSearched(stored.reads, named?.ecosystem ?? null) : noIndex(stored.noViews)
+  return `what changed about ${purl} is not known: ${NAMED_BY_NONE}; ${why ?? COMPARED}`
+}
+
+/** Records of a name that are looked through for those of a vendor. */
+const MOST_OF_NAME = 1000
+
+/** Whether a record names the package in the ecosystem of a vendor who patches it. */
+function isNamedByVendor({ views }: PackageReads, name: string, filter: PackageFilter): boolean {
+  const isNamed = views((open) =>
+    open
+      .listNamed(name, '', MOST_OF_NAME)
+      .some(({ id }) => open.listViewsOf(id).some((ecosystem) => filter.asks({ ecosystem, name }))),
+  )
+  return isNamed === true
+}
+
+const NAMED_BY_NONE = 'no listed change and no record that is stored is known to name it'
+const COMPARED = 'names are compared as a whole'

@@ -66,7 +66,8 @@ function describeReleases(releases: readonly string[]): string | null {
   return `components name ${what} not known here (${listed(releases)}): they are judged by the records of all releases`
 }
 
-function listed(names: readonly string[]): string {
+/** Names the first of some names. */
+export function listed(names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMED).map((one) => plainText(one.slice(0, 100)))
   return names.length > MOST_NAMED ? `${shown.join(', ')}, …` : shown.join(', ')
 }

@@ -104,7 +104,7 @@ async function matchSbom(
   }, served)
   for (const one of suppressed) add(one.vex)
   for (const one of findings) for (const patch of one.patches) add(patch)
-  const { packages, notJudged, allReleases, binaryNameOnly, rebuilt, unreadReleases } = judged
+  const { packages, notJudged, allReleases, binaryNameOnly, rebuilt, unreadReleases, withoutRecords } = judged
   const partEcosystems = partOf(
     shortReads.during(() => scopeOf(shortReads.reads), served),
     judged.ecosystems,
@@ -131,7 +131,8 @@ async function matchSbom(
     unreadReleases,
   }
   const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)
-  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps }
+  const answer = { findings, suppressed, vex, patches, notJudged, withoutRecords }
+  return { sbom: { format, name, enveloped }, snapshot, counts, ...answer, gaps }
 }
 
 function scopeOf({ snapshots }: ShortReads['reads']): ScopeSettings | null {

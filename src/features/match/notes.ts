@@ -1,11 +1,16 @@
 import { counted, nounOf } from '../../base/text.ts'
+import { listed } from './gaps.ts'
 import type { MatchFinding } from './judging/finding.ts'
 import type { MatchResult } from './result.ts'
 
 /** Says of how many packages less was known than of others, so that too much or too little may be found. */
-export function notesOf({ counts }: Pick<MatchResult, 'counts'>): string[] {
+export function notesOf({ counts, withoutRecords }: Pick<MatchResult, 'counts' | 'withoutRecords'>): string[] {
   const { allReleases, binaryNameOnly, rebuilt } = counts
   const notes: string[] = []
+  if (withoutRecords.length > 0)
+    notes.push(
+      `no record here is about ${counted(withoutRecords.length, 'package')}, in whatever version (${listed(withoutRecords)}): a misspelt name looks the same`,
+    )
   if (allReleases > 0)
     notes.push(
       `${wereJudged(allReleases)} by the records of all releases of ${their(allReleases)} distribution, whose fixes may be of another one: the SBOM does not name ${their(allReleases)} release, and --distro does`,

@@ -60,6 +60,8 @@ export interface MatchResult {
   readonly vex: MatchVex
   readonly patches: MatchPatches
   readonly notJudged: readonly NotJudged[]
+  /** Package URLs of those that were looked up, and that no record here is about, in whatever version. */
+  readonly withoutRecords: readonly string[]
   readonly gaps: readonly MatchGap[]
 }
 

@@ -191,7 +191,18 @@ const TAGS = ['Scanners']
 /** What was found in an SBOM. */
 const MATCH = {
   type: 'object',
-  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'patches', 'notJudged', 'gaps'],
+  required: [
+    'sbom',
+    'snapshot',
+    'counts',
+    'findings',
+    'suppressed',
+    'vex',
+    'patches',
+    'notJudged',
+    'withoutRecords',
+    'gaps',
+  ],
   properties: {
     sbom: { type: 'object' },
     counts: { type: 'object' },
@@ -210,6 +221,7 @@ const MATCH = {
     vex: { type: 'object', required: ['notApplied', 'documents', 'unread'] },
     patches: { type: 'object', required: ['notApplied', 'entries'] },
     notJudged: { type: 'array', items: { type: 'object', required: ['code', 'reason'] } },
+    withoutRecords: { type: 'array', items: { type: 'string' } },
   },
 }
 

@@ -94,7 +94,8 @@ function wordsOf(one: Json): string {
   const known = (value: unknown): number | null => (typeof value === 'number' ? countOf(value) : null)
   const foundFixable = known(one['newFixable'])
   const goneFixable = known(one['goneFixable'])
-  const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone, cause: one['cause'] }
+  const whyGone = eachObject(one['changes']).flatMap(({ change, why }) => (change === 'gone' ? [why] : []))
+  const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone, cause: one['cause'], whyGone }
   return findingWords(counts) || 'its findings changed'
 }
 

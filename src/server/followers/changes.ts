@@ -70,8 +70,18 @@ export function answerChanges(
   const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter, now })
   if (found === null) return unknown(reads, given, wanted, now)
   const missing = missingOf(reads, place.source, found.to)
-  return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }) }
+  const note = query.has('purl') && after === null && isEmpty(found) ? { note: NOT_LOOKED_UP } : {}
+  return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }), ...note }
 }
+
+/** Whether nothing that changed is known to concern what was asked, and nothing may. */
+function isEmpty({ complete, changes, next, notJudged = 0 }: FoundChanges): boolean {
+  return complete && changes.length + notJudged === 0 && next === null
+}
+
+/** Said of a package about which nothing changed: packages of records that did not change are in no index of the core. */
+const NOT_LOOKED_UP =
+  'no changed record names this package; names are compared as a whole, and whether another record names it is not looked up here'
 
 /** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */
 function timesOf({ at, firstStored }: SincePlace): Partial<ChangesAnswer> {
@@ -101,7 +111,7 @@ function readBeginning(
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
-export type FoundChanges = Omit<ChangesAnswer, 'since' | 'knownSince' | 'packages' | 'partial' | 'missing'>
+export type FoundChanges = Omit<ChangesAnswer, 'since' | 'knownSince' | 'packages' | 'note' | 'partial' | 'missing'>
 
 /**
  * Finds what differs between a snapshot at a place in the log and the latest one, page by page: `after` is the cursor

@@ -57,13 +57,14 @@ export function changeMessage(one: LoggedFindings) {
     snapshot,
     ...numbersOf(one),
     counts: { findings: one.findings, fixable: one.fixable },
-    changes: one.details.map(([change, record, component, version, fixable, source]) => ({
+    changes: one.details.map(([change, record, component, version, fixable, source, why = null]) => ({
       change,
       id: record,
       package: component,
       version,
       fixable: fixable === 1,
       source: source === '' ? null : source,
+      why,
     })),
   }
 }

@@ -55,6 +55,12 @@ export interface FindingsState {
 }
 
 /**
+ * Why a finding is gone: upstream removed its record; the record is not mirrored any more for another reason, was withdrawn, does not
+ * cover the version any more, or cannot be compared with it any more; VEX rules it out; the tag has another SBOM.
+ */
+export type GoneReason = 'removed' | 'left' | 'withdrawn' | 'cleared' | 'uncompared' | 'vex' | 'sbom'
+
+/**
  * What happened to a finding: it is new, gone, has a fix now, or has none any more; its record, package and version, and
  * whether it has a fix (1), or had one.
  */
@@ -66,6 +72,8 @@ export type FindingChange = readonly [
   fixable: 0 | 1,
   /** The source package by whose name it was found; empty: by its own name. */
   source: string,
+  /** Of one that is gone; absent: an earlier version of the program logged it. */
+  why?: GoneReason | undefined,
 ]
 
 /** How many findings of a tag came and went. */

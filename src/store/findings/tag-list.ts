@@ -68,10 +68,11 @@ export function createTagList(db: Db) {
       `SELECT id, owner, name, sbom, subjects, refusal, binary_only AS binaryNameOnly FROM tag
        WHERE name >= ? AND name < ? ORDER BY name, owner LIMIT ?`,
     ),
-    /** Packages of these names that these tags list. */
+    /** Packages that these tags list, and of which records are asked by these names: their own, or that of their source package. */
     listComponentsIn: all<[names: string, tags: string], TagComponent>(
       `WITH named AS MATERIALIZED (
-         SELECT id, ecosystem, name, version, asked, gap FROM component WHERE name IN (SELECT value FROM json_each(?)))
+         SELECT id, ecosystem, name, version, asked, gap FROM component WHERE id IN (
+           SELECT component FROM component_name WHERE name IN (SELECT value FROM json_each(?))))
        SELECT l.tag, c.* FROM json_each(?) t CROSS JOIN tag_component l ON l.tag = t.value JOIN named c ON c.id = l.component`,
     ),
     /** The records of findings of these components. */

@@ -1,5 +1,5 @@
 import { counted } from '../../base/text.ts'
-import type { FindingChange, FindingChangeCounts } from './reads.ts'
+import type { FindingChange, FindingChangeCounts, GoneReason } from './reads.ts'
 
 /** Says that VEX of a tag is not known, and what follows. */
 export const VEX_GAP =
@@ -11,6 +11,8 @@ type KnownCounts = Omit<FindingChangeCounts, 'foundFixable' | 'goneFixable'> & {
   readonly goneFixable: number | null
   /** What changed it; absent: it is not known. */
   readonly cause?: unknown
+  /** Why findings are gone, of those that are named; absent: none is. */
+  readonly whyGone?: readonly unknown[]
 }
 
 /**
@@ -26,7 +28,7 @@ export function findingWords(counts: KnownCounts): string {
   const words = [
     found === 0 ? '' : counted(found, 'new finding') + shareWords(found, counts.foundFixable),
     got === 0 ? '' : `${counted(got, 'finding')} got a fix`,
-    gone === 0 ? '' : `${counted(gone, 'finding')} gone`,
+    gone === 0 ? '' : `${counted(gone, 'finding')} gone${goneShare(counts)}`,
     lost === 0 ? '' : `${counted(lost, 'finding')} lost ${whose} fix`,
   ]
   const all = words.filter((one) => one !== '').join(', ')
@@ -34,11 +36,42 @@ export function findingWords(counts: KnownCounts): string {
   return because !== null && all !== '' ? `${all} (${because})` : all
 }
 
-/** Says why findings and records come and go that may not at upstream; null: by no such cause. */
+const CAUSES: ReadonlyMap<unknown, string> = new Map([
+  ['scope', 'other records are mirrored: osv.scope'],
+  ['unknown', 'whether other records are mirrored is not known: osv.scope'],
+  ['rollback', 'the mirror went back to older data'],
+  ['sbom', 'the tag has another SBOM'],
+  ['vex', 'other VEX counts'],
+  ['patches', 'the list of patches changed'],
+])
+
+/** Says why findings and records come and go, where it is not that records changed; null: it is, or nothing says so. */
 export function causeWords(cause: unknown): string | null {
-  if (cause === 'scope') return 'other records are mirrored: osv.scope'
-  if (cause === 'unknown') return 'whether other records are mirrored is not known: osv.scope'
-  return cause === 'rollback' ? 'the mirror went back to older data' : null
+  return CAUSES.get(cause) ?? null
+}
+
+const GONE: ReadonlyMap<unknown, string> = new Map<GoneReason, string>([
+  ['removed', 'upstream removed the record'],
+  ['left', 'the record is not mirrored any more'],
+  ['withdrawn', 'the record was withdrawn'],
+  ['cleared', 'the record no longer covers the version'],
+  ['uncompared', 'the record can no longer be compared with the version'],
+  ['vex', 'VEX rules it out'],
+  ['sbom', 'the tag has another SBOM'],
+])
+
+/** Says why findings are gone because records changed, where that is known of each of them. */
+function goneShare({ gone, cause, whyGone = [] }: KnownCounts): string {
+  const groups = [...Map.groupBy(whyGone, (one) => GONE.get(one))]
+  const isKnown = whyGone.length === gone && groups.every(([words]) => words !== undefined)
+  if (!isKnown || causeWords(cause) !== null) return ''
+  const words = groups.map(([text = '', ones]) => (groups.length === 1 ? text : `${ones.length}: ${text}`))
+  return ` (${words.join('; ')})`
+}
+
+/** Returns why the findings are gone that are named among some changes. */
+export function whyGoneIn(details: readonly FindingChange[]): unknown[] {
+  return details.flatMap(([change, , , , , , why]) => (change === 'gone' ? [why] : []))
 }
 
 /** Returns how many findings changed: as many as there are words of each. */
@@ -84,12 +117,14 @@ export function packageWords(counts: PackageCounts): string {
 
 /** Returns one of the changes in words: `got a fix: CVE-2026-1 in openssl 3.0.11`. */
 export function detailWords(detail: FindingChange): string {
-  const [change, record, name, version, fixable, source] = detail
+  const [change, record, name, version, fixable, source, why] = detail
   const by = source === '' ? '' : ` (by its source package ${source})`
   const of = `${record} in ${name} ${version}${by}`
   if (change === 'new') return `new finding${fixable === 1 ? ', with a fix' : ''}: ${of}`
   if (change === 'fix') return `got a fix: ${of}`
-  return change === 'gone' ? `gone: ${of}` : `lost its fix: ${of}`
+  if (change === 'fix gone') return `lost its fix: ${of}`
+  const because = GONE.get(why)
+  return because === undefined ? `gone: ${of}` : `gone: ${of} (${because})`
 }
 
 /** Why a tag is not judged where nothing of its SBOM is stored, as it is kept: the reason for that may change meanwhile. */

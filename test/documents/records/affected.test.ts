@@ -349,6 +349,18 @@ describe('what cannot be compared with a version is not taken for clear', () => 
     expect(verdict(ranged('npm', [], { ranges: [compared, other] }), 'npm', '2.0.0')).toBe('bounds')
   })
 
+  test('a version behind the end of a range that calls a later one affected is not clear', () => {
+    const record = ranged('PyPI', [{ introduced: '0' }, { last_affected: '0.8.0' }, { last_affected: '0.8.2' }])
+    const said = ['0.8.0', '0.8.1', '0.8.2', '0.8.3'].map((version) => verdict(record, 'PyPI', version))
+    expect(said).toEqual(['affected', 'bounds', 'bounds', 'clear'])
+    const patched = ranged('PyPI', [{ introduced: '0' }, { fixed: '1.0' }, { fixed: '1.1' }])
+    expect(['0.9', '1.0', '1.1'].map((version) => verdict(patched, 'PyPI', version))).toEqual([
+      'affected',
+      'clear',
+      'clear',
+    ])
+  })
+
   test.each<[what: string, events: unknown]>([
     ['nothing', undefined],
     ['an empty list', []],

@@ -51,3 +51,24 @@ test('What CSAF names as affected in a range of versions is open in each version
   expect(isRuledOut([out], findingOf(ZLIB), own)).toBe(true)
   expect(isRuledOut([out, { content: affected, tags: ['own'] }], findingOf(ZLIB), own)).toBe(false)
 })
+
+test('by the name of an image alone its own tag rules out, and another tag does not', () => {
+  const products = [{ '@id': NAME, subcomponents: [{ '@id': ZLIB }] }]
+  const said = (tags: readonly string[]) => isRuledOut([{ content: openVexOf(products), tags }], findingOf(ZLIB), own)
+  expect([['own'], ['own', 'other'], [], ['other']].map(said)).toEqual([true, true, true, false])
+})
+
+test('what a document of the tag leaves open in an image by a tag counts, for no other tag', () => {
+  const part = (image: string) => [{ '@id': image, subcomponents: [{ '@id': ZLIB }] }]
+  const open = openVexOf(part('pkg:oci/app@1.2?repository_url=r.example.com/app'), 'affected', 2)
+  const said = (tags: readonly string[]) =>
+    isRuledOut(
+      [
+        { content: openVexOf(part(IMAGE)), tags: ['own'] },
+        { content: open, tags },
+      ],
+      findingOf(ZLIB),
+      own,
+    )
+  expect([['own'], ['other']].map(said)).toEqual([false, true])
+})

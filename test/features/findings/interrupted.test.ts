@@ -62,7 +62,10 @@ async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): 
   await followPatches(followed)
   const input = { ...followed, views, scope: null, rules: createVexRules(followed), isPatched: createPatched(followed) }
   const changedBetween = (from: string, to: string) => during((one) => changedRecords(one, from, to))
-  await followRecords({ ...input, generation: basename(views.folder), changedBetween, isBackFrom: () => false })
+  const isBackFrom = (): boolean => false
+  const whyNotStored = () => null
+  const generation = basename(views.folder)
+  await followRecords({ ...input, generation, changedBetween, isBackFrom, whyNotStored })
   await between()
   await followTags(input)
 }

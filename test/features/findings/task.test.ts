@@ -19,7 +19,16 @@ import { performFindings } from '../../../src/features/findings/task.ts'
 import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosystems.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { below, carry, folder } from '../bundles/air-gap.ts'
-import { affecting, componentsOf, openFindingsBench, readFindings, readKnown, visibleRows } from './fixtures.ts'
+import {
+  affecting,
+  componentsOf,
+  openFindingsBench,
+  readFindings,
+  readKnown,
+  sbomOf,
+  vexAbout,
+  visibleRows,
+} from './fixtures.ts'
 import { longTest, test } from '../../support/tables.ts'
 
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
@@ -67,6 +76,43 @@ test('a new record, a fix, and a removed record are logged for the tags that hav
   await bench.judge()
   for (const kind of ['gone', 'goneFixable', 'fixesGone'] as const) expect(counted(kind)).toEqual(expected)
   expect(bench.known()).toEqual(await bench.fresh())
+})
+
+test('a finding that is gone says why: by its record, by VEX, or by another SBOM', async () => {
+  const bench = await openFindingsBench({}, onTestFinished, 'warn')
+  const { dir, sandbox } = bench
+  const [owner = ''] = sandbox.service.ids('tags')
+  const record = (fixed: string | null, more: object = {}) => ({ ...affecting('npm', 'why', fixed), ...more })
+  const write = (kind: 'sbom' | 'vex', content: string) => sandbox.service.writeArtifact('tag', owner, kind, content)
+  const lists = (version: string) => write('sbom', sbomOf('app', `pkg:npm/why@${version}`))
+  const judged = async (records: Readonly<Record<string, object | null>>) => {
+    await bench.crawl()
+    await bench.publish(records)
+    await bench.judge()
+    return log(dir).at(-1)
+  }
+  lists('1.0.0')
+  await judged({})
+  const unread = record('not a version')
+  const changes = [
+    ['removed', null],
+    ['withdrawn', record(null, { withdrawn: '2026-05-01T00:00:00Z' })],
+    ['cleared', record('0.9.0')],
+    ['cleared', affecting('npm', 'other', null)],
+    ['uncompared', unread],
+  ] as const
+  for (const [why, changed] of changes) {
+    await judged({ 'T-1': record(null) })
+    expect(await judged({ 'T-1': changed })).toMatchObject({ cause: 'records', gone: 1 })
+    expect(log(dir).at(-1)?.details).toEqual([['gone', 'T-1', 'why', '1.0.0', expect.any(Number), '', why]])
+  }
+  await judged({ 'T-1': record('2.0.0') })
+  write('vex', vexAbout('T-1', [{ '@id': 'pkg:npm/why@1.0.0' }], 'not_affected'))
+  expect(await judged({})).toMatchObject({ cause: 'vex', details: [['gone', 'T-1', 'why', '1.0.0', 1, '', 'vex']] })
+  write('vex', vexAbout('T-1', [{ '@id': 'pkg:npm/why@1.0.0' }], 'affected', '2026-05-02T00:00:00Z'))
+  expect(await judged({})).toMatchObject({ cause: 'vex', found: 1 })
+  lists('2.0.0')
+  expect(await judged({})).toMatchObject({ cause: 'sbom', details: [['gone', 'T-1', 'why', '1.0.0', 1, '', 'sbom']] })
 })
 
 test('nothing is read or evaluated again where nothing changed, and only the new SBOM where one did', async () => {

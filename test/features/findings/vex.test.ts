@@ -55,7 +55,7 @@ test('findings that VEX rules out do not count, and are announced when a stateme
 
   await state(vexAbout(CVE, [{ '@id': purl }], 'not_affected'))
   expect(own().at(-1)).toMatchObject({ cause: 'vex', found: 0, gone: 1 })
-  expect(own().at(-1)?.details).toEqual([['gone', 'T-1', name, expect.any(String), 0, '']])
+  expect(own().at(-1)?.details).toEqual([['gone', 'T-1', name, expect.any(String), 0, '', 'vex']])
   const findings = (before?.findings ?? 0) - 1
   expect(tagOf(dir, owner)).toMatchObject({ findings, suppressed: 1 })
   await expectAgreement(bench)

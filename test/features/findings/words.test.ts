@@ -20,7 +20,8 @@ const findings = (record: string, ...versions: string[]): TagFinding[] =>
     gap: 0,
   }))
 
-const wordsOf = (before: TagFinding[], after: TagFinding[]): string => findingWords(compareFindingSets(before, after))
+const compared = (before: TagFinding[], after: TagFinding[]) => compareFindingSets(before, after, () => 'cleared')
+const wordsOf = (before: TagFinding[], after: TagFinding[]): string => findingWords(compared(before, after))
 
 test.each<[string, TagFinding[], TagFinding[]]>([
   ['1 new finding (with a fix)', [], findings('A', '1*')],
@@ -53,17 +54,33 @@ test.each<[string, TagFinding[], TagFinding[]]>([
   ['new finding: A in x 2', findings('A', '1*'), findings('A', '1*', '2')],
   ['new finding, with a fix: A in x 2', findings('A', '1'), findings('A', '1', '2*')],
   ['new finding, with a fix: A in x 3', findings('A', '1'), findings('A', '2', '3*')],
-  ['gone: A in x 2', findings('A', '1*', '2'), findings('A', '1*')],
+  ['gone: A in x 2 (the record no longer covers the version)', findings('A', '1*', '2'), findings('A', '1*')],
   ['got a fix: A in x 2', findings('A', '1', '2'), findings('A', '1', '2*')],
   ['got a fix: A in x 2', findings('A', '1*', '2'), findings('A', '1*', '2*')],
   ['lost its fix: A in x 2', findings('A', '1', '2*'), findings('A', '1', '2')],
   ['lost its fix: A in x 3', findings('A', '1*', '2*'), findings('A', '1*', '3')],
 ])('a change names the finding that changed, beside others of its package: %s', (words, before, after) => {
-  expect(compareFindingSets(before, after).details.map(detailWords)).toEqual([words])
+  expect(compared(before, after).details.map(detailWords)).toEqual([words])
 })
 
 test('where it is not known which findings have a fix, nothing is said of it', () => {
   const unknown = { found: 0, gone: 0, fixes: 2, fixesGone: 1, foundFixable: null, goneFixable: null }
   expect(findingWords(unknown)).toBe('2 findings got a fix, 1 finding lost its fix')
   expect(findingWords({ ...unknown, found: 3, gone: 1 })).toBe('3 new findings, 1 finding gone')
+})
+
+const COUNTS = { found: 0, gone: 2, fixes: 0, fixesGone: 0, foundFixable: 0, goneFixable: 0 }
+
+test.each<[string, string, readonly unknown[]]>([
+  ['2 findings gone (upstream removed the record)', 'records', ['removed', 'removed']],
+  ['2 findings gone (1: the record was withdrawn; 1: VEX rules it out)', 'records', ['withdrawn', 'vex']],
+  ['2 findings gone', 'records', ['removed']],
+  ['2 findings gone', 'records', ['removed', undefined]],
+  ['2 findings gone', 'records', ['removed', 'of another program']],
+  ['2 findings gone (the tag has another SBOM)', 'sbom', ['sbom', 'sbom']],
+  ['2 findings gone (other VEX counts)', 'vex', ['vex', 'vex']],
+  ['2 findings gone (the list of patches changed)', 'patches', []],
+  ['2 findings gone (other records are mirrored: osv.scope)', 'scope', ['left', 'left']],
+])('why findings are gone is said where it is known of each of them: %s', (words, cause, whyGone) => {
+  expect(findingWords({ ...COUNTS, cause, whyGone })).toBe(words)
 })

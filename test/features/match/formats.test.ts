@@ -95,6 +95,7 @@ const RESULT: MatchResult = {
   },
   patches: { notApplied: null, entries: 3, partial: null },
   gaps: [],
+  withoutRecords: [],
   findings: [finding('G-1', A, ['1.1']), finding('G-1', B, []), finding('G-2', A, ['1.2', '2.0'])],
   notJudged: [
     {
@@ -281,6 +282,7 @@ test('every format says by which source package a finding was found, and of how 
     ...RESULT,
     counts: { ...RESULT.counts, allReleases: 2, binaryNameOnly: 1, rebuilt: 3 },
     findings: [{ ...finding('D-1', component, []), source: 'openssl' }],
+    withoutRecords: ['pkg:npm/lodahs@1'],
   }
   const sarif = JSON.stringify(sarifReport(result, 'sbom.json'))
   expect(sarif).toContain('a 1 is affected by D-1; found by its source package openssl; no fixed')
@@ -291,6 +293,7 @@ test('every format says by which source package a finding was found, and of how 
     expect(text).toContain('2 packages were judged by the records of all releases')
     expect(text).toContain('1 package was judged by its binary name only')
     expect(text).toContain('3 packages were judged by the records of Red Hat, and VEX about its packages')
+    expect(text).toContain('no record here is about 1 package, in whatever version (pkg:npm/lodahs@1)')
   }
 })
 

@@ -83,4 +83,11 @@ test('an SBOM with packages of which not all records are mirrored has a gap that
   ])
   const whole = await post('/-/match', bom(debian))
   expect(whole.body).toMatchObject({ findings: [{ id: 'D-12' }], gaps: [] })
+  const leftOut = await post('/-/match', bom(debian, 'pkg:maven/a/b@1'))
+  expect(leftOut.body).toMatchObject({
+    notJudged: [{ code: 'no_records' }],
+    gaps: [
+      { code: 'records', reason: expect.stringContaining('not all records of Maven are mirrored here') as string },
+    ],
+  })
 })

@@ -74,6 +74,17 @@ describe('a page of a mirror whose records are all there', () => {
     expect(text).not.toMatch(/partial|osv\.scope|State of the data/)
     expect(text).toContain('Vulnerabilities')
   })
+  test('says of a package that no record names that its changes are not known, in its feed and on its page', async () => {
+    const said = async (purl: string) => [
+      subtitleOf(await page.raw(`changes.atom?purl=${purl}`)),
+      (await page(`changes?since=1&purl=${purl}`)).includes('No record names this package'),
+    ]
+    expect(await said('pkg:npm/aa')).toEqual([
+      'What changed about pkg:npm/aa is not known: no listed change and no record that is stored is known to name it; names are compared as a whole.',
+      true,
+    ])
+    expect(await said('pkg:npm/a')).toEqual([null, false])
+  })
   test('doubts nothing in feeds, unless nothing of their source is mirrored', async () => {
     for (const path of FEEDS) expect([path, subtitleOf(await page.raw(path))]).toEqual([path, null])
     expect(subtitleOf(await page.raw('changes.atom?source=feeds'))).toBe(

@@ -253,3 +253,24 @@ test('another release of a distribution fixes a finding only where its record na
   })
   expect(elsewhere(bench.rowsOf(tag))).toContain('fixed in')
 })
+
+test('a source package whose binary package has another name in another release is not absent there', async () => {
+  const of = (name: string, version: string, release: number) =>
+    `pkg:deb/debian/${name}@${version}?distro=debian-${release}`
+  const sourced = (...parts: Parameters<typeof of>) => `${of(...parts)}&upstream=openssl`
+  const bench = await openTags([sourced('libssl1.1', '1.1.1-1', 11)], [sourced('libssl3', '3.0.1-1', 12)])
+  const [tag = ''] = bench.tags
+  const inRelease = (release: number, fixed: string) =>
+    (affecting(`Debian:${release}`, 'openssl', fixed) as { affected: object[] }).affected
+  const record = (fixed: string) => ({
+    ...affecting('Debian:11', 'openssl', '1.1.1-9'),
+    affected: [...inRelease(11, '1.1.1-9'), ...inRelease(12, fixed)],
+  })
+  await bench.update({ 'T-1': record('3.0.1-2') })
+  expect(elsewhere(bench.rowsOf(tag))).toBe('no mirrored tag of this repository is without it')
+  await bench.update({ 'T-1': record('3.0.0-2') })
+  expect(elsewhere(bench.rowsOf(tag))).toContain('fixed in')
+  bench.write(1, 'sbom', sbomOf('image1', of('libssl3', '3.0.1-1', 12)))
+  await bench.update()
+  expect(elsewhere(bench.rowsOf(tag))).toBe(`not known of 1 of 1 other tag${NOT_JUDGED}`)
+})

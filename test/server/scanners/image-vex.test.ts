@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { sha256Hex } from '../../../src/base/digest.ts'
+import { signedState } from '../../../src/store/catalog/signatures.ts'
 import { Database } from '../../../src/store/database/sqlite.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
@@ -128,6 +130,8 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
     200,
     expect.stringContaining(`/v1/tags/${tag}/vex could not be fetched`),
   ])
+  const { role } = JSON.parse(found.body.toString()) as { role: string }
+  expect(role).toContain(`Statements may be missing: /v1/tags/${tag}/vex could not be fetched`)
   expect((await ask('/-/vex/sha256:12')).status).toBe(400)
   expect((await ask(`/-/vex/${D}?name=${encodeURIComponent('a b')}`)).status).toBe(400)
   const unknown = await ask(`/-/vex/${digestOf('9')}`)
@@ -158,6 +162,31 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
   await bench.store.exclusive(() => bench.store.catalog.invalidate({ answers: [], lists: [], documents }))
   const damaged = await run(['vex', digestOf('9')], env, bench.dir)
   expect([damaged.code, damaged.err]).toEqual([3, expect.stringContaining('which cannot be read, may name it')])
+})
+
+test('a document of another tag that was not believed when it was first read counts once it is', async () => {
+  const { bench, tag, publish, serve } = await openImage()
+  const named = openVex({ cve: 'CVE-2', products: [{ '@id': `pkg:oci/a@${D}` }], status: 'fixed' })
+  await publish([openVex({ cve: 'CVE-1', products: [{ '@id': ZLIB }], status: 'fixed' }), named])
+  const ask = await serve()
+  const { store } = bench
+  const path = store.vex
+    .listVexDocuments()
+    .flatMap(({ tags = [] }) => tags.map((id) => `/v1/tags/${id}/vex`))
+    .find(
+      (one) =>
+        !one.includes(tag) && store.catalog.readAnswer(one)?.links.some(({ digest }) => digest === sha256Hex(named)),
+    )
+  const answer = store.catalog.readAnswer(path ?? '') ?? expect.fail('no answer')
+  const said = async (state: 'verified' | 'failed') => {
+    const result = { state, signer: null, reason: null, subject: D, isEnforced: true, path: path ?? '', basis: '' }
+    await store.exclusive(() => store.catalog.putSignature({ ...result, answer: signedState(answer) ?? '' }, false))
+    ask.look()
+    const { statements } = JSON.parse((await ask(`/-/vex/${D}`)).body.toString()) as { statements: Statement[] }
+    return statements.map(({ vulnerability }) => vulnerability.name)
+  }
+  expect(await said('failed')).toEqual(['CVE-1'])
+  expect(await said('verified')).toEqual(['CVE-1', 'CVE-2'])
 })
 
 test('of a tag that is not in scope it is not said that a sync tries to get its VEX', async () => {

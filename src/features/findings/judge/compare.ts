@@ -1,4 +1,4 @@
-import type { FindingChangeCounts, FindingChange, FindingCounts } from '../../../store/findings/reads.ts'
+import type { FindingChangeCounts, FindingChange, FindingCounts, GoneReason } from '../../../store/findings/reads.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
 import type { TagFinding } from '../../../store/findings/writes.ts'
 
@@ -15,9 +15,13 @@ interface FindingsDifference extends FindingChangeCounts {
 
 /**
  * Compares findings by record and package, whatever its version: a new version that is affected by the same record has no new
- * finding. `gone` and `found` are what one set has more often than the other.
+ * finding. `gone` and `found` are what one set has more often than the other. `whyGone`: why one of the first set is not in the other.
  */
-export function compareFindingSets(before: readonly TagFinding[], after: readonly TagFinding[]): FindingsDifference {
+export function compareFindingSets(
+  before: readonly TagFinding[],
+  after: readonly TagFinding[],
+  whyGone: (finding: TagFinding) => GoneReason,
+): FindingsDifference {
   const old = Map.groupBy(before, keyOf)
   const now = Map.groupBy(after, keyOf)
   const counts = { found: 0, foundFixable: 0, gone: 0, goneFixable: 0, fixes: 0, fixesGone: 0 }
@@ -35,7 +39,7 @@ export function compareFindingSets(before: readonly TagFinding[], after: readonl
     counts.goneFixable += Math.min(lost.gone, lost.fixesGone)
     counts.fixes += added.fixes
     counts.fixesGone += lost.fixesGone
-    if (details.length < MOST_DETAILS) details.push(...detailOf(more, fixes, was, is))
+    if (details.length < MOST_DETAILS) details.push(...detailOf(more, fixes, { was, is, whyGone }))
   }
   const first = countFindings(before)
   const second = countFindings(after)
@@ -55,12 +59,20 @@ function isFixed({ fixable, patched }: TagFinding): boolean {
   return fixable === 1 || patched === 1
 }
 
-function detailOf(more: number, fixes: number, was: readonly TagFinding[], is: readonly TagFinding[]): FindingChange[] {
+/** The findings of a record and a package in two sets. */
+interface Compared {
+  readonly was: readonly TagFinding[]
+  readonly is: readonly TagFinding[]
+  readonly whyGone: (finding: TagFinding) => GoneReason
+}
+
+function detailOf(more: number, fixes: number, { was, is, whyGone }: Compared): FindingChange[] {
   const change = changeOf(more, fixes)
   const [of, others] = change === 'gone' ? [was, is] : [is, was]
   const one = exampleOf(of, others, more === 0, (change === 'gone' ? -fixes : fixes) > 0)
   if (one === undefined || (more === 0 && fixes === 0)) return []
-  return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0, one.source]]
+  const detail = [change, one.record, one.name, one.version, isFixed(one) ? 1 : 0, one.source] as const
+  return [change === 'gone' ? [...detail, whyGone(one)] : detail]
 }
 
 function changeOf(more: number, fixes: number): FindingChange[0] {

@@ -67,7 +67,7 @@ export async function followPatches(input: PatchesInput): Promise<number> {
       const after = before.map((one) => ({ ...one, patched: 1 - one.patched }))
       for (const one of after) store.putFinding(id, one)
       const hidden = hiddenOf(store, id)
-      tally.add({ component, before, after }, hidden, hidden)
+      tally.add({ component, before, after, whyGone: () => 'left' }, hidden, hidden)
     }
     store.putFollowed('patches', state)
     const cause = age.isBack ? 'rollback' : 'patches'

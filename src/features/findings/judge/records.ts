@@ -1,6 +1,8 @@
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
 import { listRecorded } from '../../match/judging/package-source.ts'
-import type { QuerySource } from '../../../documents/records/search.ts'
+import { isWithdrawn } from '../../../documents/records/affected.ts'
+import { type QuerySource, parseRecord } from '../../../documents/records/search.ts'
+import type { GoneReason } from '../../../store/findings/reads.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../../../store/findings/writes.ts'
 import type { Reads } from '../../../store/reads.ts'
 import type { DatedSnapshot } from '../../../store/runs/rollback.ts'
@@ -32,6 +34,8 @@ interface RecordsInput {
   readonly isBackFrom: (from: DatedSnapshot) => boolean
   /** Reads of one snapshot of the store. */
   readonly changedBetween: (from: string, to: string) => readonly string[] | null
+  /** Why a record that no view shows is not there; null: it is stored. */
+  readonly whyNotStored: (record: string) => 'removed' | 'left' | null
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -123,9 +127,28 @@ interface Comparing {
   readonly gaps: Gaps
   /** The names of a record as they were stored before the run. */
   readonly namesBefore: (record: string) => string | null
+  /** Why a record that was compared is no finding any more. */
+  readonly whyCleared: (record: string) => GoneReason
 }
 
-function comparing({ store, isPatched, views }: RecordsInput, tally: Tally, some: QuerySource | null): Comparing {
+/** Creates the function that says why a record that was compared is no finding any more. */
+function createWhyCleared({ views, whyNotStored }: RecordsInput): Comparing['whyCleared'] {
+  const known = new Map<string, GoneReason>()
+  const find = (record: string): GoneReason => {
+    const [view] = views.listViewsOf(record)
+    const shown = view === undefined ? null : views.readViewRecord(view, record)
+    if (shown === null) return whyNotStored(record) ?? 'cleared'
+    return isWithdrawn(parseRecord(shown.content)) ? 'withdrawn' : 'cleared'
+  }
+  return (record) => {
+    const why = known.get(record) ?? find(record)
+    known.set(record, why)
+    return why
+  }
+}
+
+function comparing(input: RecordsInput, tally: Tally, some: QuerySource | null): Comparing {
+  const { store, isPatched, views } = input
   const names = new Map<string, string | null>()
   const all = createEvaluation(querySourceOf(views), isPatched)
   return {
@@ -133,6 +156,7 @@ function comparing({ store, isPatched, views }: RecordsInput, tally: Tally, some
     evaluate: some === null ? all : createEvaluation(some, isPatched),
     isWhole: some === null,
     gaps: createGaps({ store, evaluate: all, recorded: listRecorded(views) }),
+    whyCleared: createWhyCleared(input),
     namesBefore(record) {
       const before = names.has(record) ? names.get(record) : store.readNames(record)
       names.set(record, before ?? null)
@@ -182,6 +206,7 @@ interface ChangedComponent {
   /** What VEX ruled out, and what is left of that; the answers to the questions are added. */
   readonly was: Hidden
   readonly is: Map<number, Set<string>>
+  readonly whyGone: (record: string) => GoneReason
   readonly questions: readonly VexQuestion[]
 }
 
@@ -206,7 +231,7 @@ async function compare(
 
 async function replace(
   { store, rules }: RecordsInput,
-  { evaluate, namesBefore, gaps, isWhole }: Comparing,
+  { evaluate, namesBefore, whyCleared, gaps, isWhole }: Comparing,
   component: FindingComponent,
   isEvaluated: (record: string) => boolean,
 ): Promise<ChangedComponent | null> {
@@ -227,7 +252,9 @@ async function replace(
   const open = new Set([...gone, ...asked].map(({ record }) => record))
   const is = new Map([...was].map(([tag, records]) => [tag, without(records, open)]))
   const named = asked.map(({ record, names }) => ({ record, names: readNames(names) }))
-  return { component, before, after, was, is, questions: rules.ask(component, named) }
+  const whyGone = (record: string): GoneReason =>
+    comparison.uncompared.has(record) ? 'uncompared' : whyCleared(record)
+  return { component, before, after, was, is, whyGone, questions: rules.ask(component, named) }
 }
 
 /** Asks VEX about all questions of a tag at once: a document about it is read once for them. */

@@ -6,7 +6,7 @@ import { RESOURCES } from '../../../base/domain/resources.ts'
 import type { Fields } from '../../../base/json/objects.ts'
 import type { InputSbom, SbomComponent } from '../../../documents/sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../../documents/sboms/mirrored.ts'
-import type { FindingCounts, TagFindings } from '../../../store/findings/reads.ts'
+import type { FindingCounts, GoneReason, TagFindings } from '../../../store/findings/reads.ts'
 import { NO_SBOM } from '../../../store/findings/words.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../../store/findings/writes.ts'
 import type { Reads } from '../../../store/reads.ts'
@@ -139,7 +139,7 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   store.putTag({ ...about, ...counts })
   store.countNotJudged(id)
   if (before === null || refused) return false
-  return logChange(input, { ...tag, catalog, cause: 'sbom', before, visible, counts })
+  return logChange(input, { ...tag, id, catalog, cause: 'sbom', before, visible, counts })
 }
 
 /** Asks VEX again about the findings of a tag whose SBOM is as before; returns whether a change was logged. */
@@ -155,7 +155,7 @@ function ruleAgain(input: TagsInput, owner: string, catalog: string): Promise<bo
   return Promise.resolve(logged)
 }
 
-interface TagChange extends Pick<ListedTag, 'owner' | 'name'> {
+interface TagChange extends Pick<TagFindings, 'id' | 'owner' | 'name'> {
   readonly catalog: string
   readonly cause: 'sbom' | 'vex'
   readonly before: readonly TagFinding[]
@@ -164,13 +164,22 @@ interface TagChange extends Pick<ListedTag, 'owner' | 'name'> {
 }
 
 function logChange({ store, age, now }: TagsInput, change: TagChange): boolean {
-  const { owner, name, catalog: snapshot, before, visible, counts } = change
+  const { id, owner, name, catalog: snapshot, before, visible, counts } = change
   const cause = age.isBack ? 'rollback' : change.cause
-  const { counts: _, ...difference } = compareFindingSets(before, visible)
+  let listed: ReadonlySet<string> | null = null
+  const whyGone = (one: TagFinding): GoneReason => {
+    listed ??= new Set(store.listTagFindings(id).map(keyOf))
+    return listed.has(keyOf(one)) ? 'vex' : 'sbom'
+  }
+  const { counts: _, ...difference } = compareFindingSets(before, visible, whyGone)
   if (!isChange(difference)) return false
   const { findings, fixable } = counts
   store.addLog({ ...difference, findings, fixable, owner, name, at: now, cause, snapshot })
   return true
+}
+
+function keyOf({ ecosystem, name, version, record }: TagFinding): string {
+  return JSON.stringify([ecosystem, name, version, record])
 }
 
 /** SHA-256 of the SBOMs of a tag, separated by spaces, without those that may be read another time. */

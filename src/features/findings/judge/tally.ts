@@ -2,6 +2,7 @@ import type {
   FindingChange,
   FindingChangeCounts,
   FindingCounts,
+  GoneReason,
   LoggedFindings,
 } from '../../../store/findings/reads.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../../../store/findings/writes.ts'
@@ -27,6 +28,8 @@ interface ComponentChange {
   readonly component: FindingComponent
   readonly before: readonly StoredFinding[]
   readonly after: readonly StoredFinding[]
+  /** Says why a record is not found any more. */
+  readonly whyGone: (record: string) => GoneReason
 }
 
 interface Difference extends FindingChangeCounts, FindingCounts {
@@ -68,7 +71,7 @@ export function createTally(store: FindingsStore) {
 }
 
 function compare(
-  { component, before, after }: ComponentChange,
+  { component, before, after, whyGone }: ComponentChange,
   was: ReadonlySet<string>,
   is: ReadonlySet<string>,
 ): Difference {
@@ -76,6 +79,7 @@ function compare(
   const { counts, details, ...changes } = compareFindingSets(
     before.filter(({ record }) => !was.has(record)).map(withPackage),
     after.filter(({ record }) => !is.has(record)).map(withPackage),
+    ({ record }) => (is.has(record) ? 'vex' : whyGone(record)),
   )
   const hiddenIn = (findings: readonly StoredFinding[], hidden: ReadonlySet<string>): number =>
     findings.filter(({ record }) => hidden.has(record)).length

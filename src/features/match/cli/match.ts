@@ -296,7 +296,7 @@ function patchesLine({ notApplied, entries, partial }: MatchPatches): string {
 
 const FINDING_HEAD = ['severity', 'component', 'version', 'fixed in', 'record', 'also known as']
 
-function headline({ sbom, counts }: MatchResult): string {
+function headline({ sbom, counts, gaps }: MatchResult): string {
   const { findings, vulnerable, packages, fixable, levels, notJudged, suppressed } = counts
   const found = [...LEVELS, 'unknown' as const].filter((level) => levels[level] !== 0)
   const parts = found.map((level) => `${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`)
@@ -304,6 +304,7 @@ function headline({ sbom, counts }: MatchResult): string {
   const what = `${visible(sbom.format)}, ${name}: ${counted(packages, 'package')}`
   const ruledOut = suppressed === 0 ? '' : `; ${suppressed} ruled out by VEX`
   const rest = notJudged === 0 ? ruledOut : `${ruledOut}; ${notJudged} not judged, or not completely`
+  if (gaps.some(({ code }) => code === 'components')) return `${what}, none judged`
   if (findings === 0) return `${what}, no findings${rest}`
   return `${what}, ${counted(findings, 'finding')} in ${vulnerable} of them (${parts.join(', ')}); ${fixable} with a fix${rest}`
 }

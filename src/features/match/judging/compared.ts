@@ -54,7 +54,10 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
   ['no_order', (ecosystem) => `no order of versions is known for ${ecosystem}`],
   ['version', (ecosystem) => `it is not a version as ${ecosystem} orders them`],
   ['commits', () => 'they name commits alone'],
-  ['bounds', () => 'they name versions that cannot be read, or ranges without a first version'],
+  [
+    'bounds',
+    () => 'they name versions that cannot be read, or ranges without a first version, or with several last ones',
+  ],
   ['no_versions', () => 'they name no versions'],
   ['epoch', () => 'the epoch of its source package is not known'],
 ]

@@ -23,8 +23,10 @@ interface Judged {
   readonly rebuilt: number
   /** Releases that package URLs name, and that are not known here. */
   readonly unreadReleases: readonly string[]
-  /** The ecosystems whose records were asked. */
+  /** The ecosystems of packages, also of those that this mirror has no records of. */
   readonly ecosystems: readonly string[]
+  /** Package URLs of those that no record is about, in whatever version. */
+  readonly withoutRecords: readonly string[]
   /** The worst first. */
   readonly findings: readonly MatchFinding[]
   readonly notJudged: readonly NotJudged[]
@@ -143,13 +145,21 @@ function sumOf(judging: readonly Judging[]) {
     binaryNameOnly: judged.filter(({ component }) => component.binaryNameOnly).length,
     rebuilt: judged.filter(({ component }) => component.recordsOf !== null).length,
     unreadReleases: [...new Set(unread)],
-    ecosystems: [...new Set(judged.flatMap(({ identity }) => identity?.ecosystem.name ?? []))],
+    ecosystems: [...new Set(judging.flatMap(({ identity }) => identity?.ecosystem.name ?? []))],
   }
+}
+
+/** Whether records were looked up for a package, and none is about it. */
+function isUnrecorded({ why, comparison }: Judging): boolean {
+  const isAsked = why === null || isPartlyJudged(why)
+  return isAsked && comparison.compared + comparison.uncompared.size === 0
 }
 
 function answerOf(judging: readonly Judging[], add: (part: object) => void) {
   const findings: MatchFinding[] = []
   const notJudged: NotJudged[] = []
+  const withoutRecords = judging.filter(isUnrecorded).flatMap(({ component: { purl } }) => purl ?? [])
+  add(withoutRecords)
   for (const { component, identity, why, found, comparison } of judging) {
     const uncompared = identity === null ? null : whyUncompared(identity, comparison)
     const reason = why ?? uncompared
@@ -165,7 +175,7 @@ function answerOf(judging: readonly Judging[], add: (part: object) => void) {
     }
   }
   findings.sort(compareFindings)
-  return { findings, notJudged }
+  return { findings, notJudged, withoutRecords }
 }
 
 function compareFindings(one: MatchFinding, other: MatchFinding): number {

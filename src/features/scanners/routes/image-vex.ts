@@ -6,11 +6,11 @@ import { RESOURCES } from '../../../base/domain/resources.ts'
 import { isNone } from '../../../store/catalog/answers.ts'
 import { incompleteFields, requireWhole } from '../../../store/catalog/completeness.ts'
 import type { Reads } from '../../../store/reads.ts'
-import type { VexDocument } from '../../../store/catalog/vex.ts'
+import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
 import { imageDocument } from '../../../documents/vex/image-document.ts'
 import { type AskedImage, imagesNamed, leadsTo, statementsAbout } from '../../../documents/vex/image-statements.ts'
 import { readListedImage, tagsOfDigest } from '../../../documents/vex/images.ts'
-import { isVexDamaged, readVexStatements } from '../../../documents/vex/read.ts'
+import { hasLink, isVexDamaged, readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'
 import { NOT_NAMED, TAGS } from '../../../server/lookup/named.ts'
 
@@ -48,7 +48,10 @@ const REMEMBERED = 100_000
 const MOST_NAMES = 20
 const REPOSITORY = /^[\w.-]+(?::\d+)?(?:\/[\w.-]+)*$/
 
-/** Creates the reader. Which images a document names is remembered, because a document never changes. */
+/**
+ * Creates the reader. Which images a document names is remembered, because a document never changes; not where it links to SBOMs, which
+ * come later. One that is not believed is read without what it rules out.
+ */
 export function createImageVexReader(): ImageVexReader {
   const named = new Map<string, readonly string[]>()
   return {
@@ -66,7 +69,8 @@ export function createImageVexReader(): ImageVexReader {
           until = performance.now() + TURN_MS
         }
         const isOwn = (document.tags ?? []).some((tag) => own.has(tag))
-        const before = named.get(document.digest)
+        const key = `${document.digest} ${tagsBelieving(document) === null ? 'open' : 'all'}`
+        const before = named.get(key)
         if (!isOwn && before !== undefined && !before.some((one) => leading.has(one))) continue
         const statements = readVexStatements(reads.vex, document)
         // One that is damaged may name the image, whosever document it is.
@@ -74,18 +78,15 @@ export function createImageVexReader(): ImageVexReader {
         if (statements === null) continue
         const digests = before ?? [...new Set(statements.flatMap(imagesNamed))]
         if (named.size >= REMEMBERED) named.clear()
-        named.set(document.digest, digests)
+        if (!statements.some(hasLink)) named.set(key, digests)
         if (!isOwn && !digests.some((one) => leading.has(one))) continue
         found.push([document, statements])
       }
       const all = statementsAbout(image, found, now)
       const gaps = gapsOf(reads.catalog, image, unread)
       if (all.length === 0) refuse(reads.catalog, image, found.length > 0, gaps)
-      const [gap = null] = gaps
-      return {
-        document: imageDocument(image, all, names, withComponents),
-        incomplete: gap,
-      }
+      const [incomplete = null] = gaps
+      return { document: imageDocument(image, all, { repositories: names, withComponents, incomplete }), incomplete }
     },
   }
 }

@@ -11,7 +11,7 @@ import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { createLeft } from '../../../../store/changes/left.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
-import { askedPackages } from './packages.ts'
+import { askedPackages, whyUnrecordedHere } from './packages.ts'
 
 /** Entries of a feed's page, and names in the text of an entry. */
 const ENTRIES = 50
@@ -70,7 +70,7 @@ export function loadChangesFeed(call: PageCall): PageView {
   const feed: WebFeed = {
     id,
     title,
-    doubt: filter === null && source === '' ? null : emptyWords(call, sources),
+    doubt: doubtOf(call, { sources, isAll: filter === null && source === '', filter, entries }),
     updated: toIso(shown[0]?.publishedAt ?? publishedAt(call, sources)),
     self: absolute(ui('changes.atom', { ...self, before })),
     home: absolute(ui('changes', { source })),
@@ -78,6 +78,21 @@ export function loadChangesFeed(call: PageCall): PageView {
     entries,
   }
   return { title, blocks: [], feed }
+}
+
+/** What a feed is of. */
+interface FeedOf {
+  readonly sources: readonly SourceName[]
+  /** Whether it is of everything. */
+  readonly isAll: boolean
+  readonly filter: PackageFilter | null
+  readonly entries: readonly FeedEntry[]
+}
+
+/** Says why a feed without entries is no sign that nothing changed; null: nothing is known to be. */
+function doubtOf(call: PageCall, { sources, isAll, filter, entries }: FeedOf): string | null {
+  const empty = isAll ? null : emptyWords(call, sources)
+  return empty ?? (entries.length > 0 ? null : whyUnrecordedHere(call, filter))
 }
 
 /** Says that there is nothing yet that could have changed; null: there is. */

@@ -18,7 +18,7 @@ import { type Cell, plain, withTimes } from '../../../../answers/cells.ts'
 import { asSentence } from '../../../../answers/html.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
-import { askedPackages } from './packages.ts'
+import { askedPackages, whyUnrecordedHere } from './packages.ts'
 import { SHOWN, beginning, formBlock, knownRows, sinceBeginning } from './parts.ts'
 
 /** Rows on a page. */
@@ -71,10 +71,10 @@ export function sinceView(call: PageCall): PageView {
   const first = asked.after === null ? null : { source, since, purl, tag }
   const next = found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
   const back = place && wentBackText(reads, place, found.to)
-  return {
-    title,
-    blocks: [...blocks, ...(back === null ? [] : [backNotice(back)]), ...tableOf(call, found, { first, next })],
-  }
+  const isEmpty = found.changes.length + (found.notJudged ?? 0) === 0 && found.next === null
+  const unknown = isEmpty ? whyUnrecordedHere(call, filter) : null
+  const notices = [...(back === null ? [] : [backNotice(back)]), ...(unknown === null ? [] : [unknownNotice(unknown)])]
+  return { title, blocks: [...blocks, ...notices, ...tableOf(call, found, { first, next })] }
 }
 
 /** Pages of changes that are compared until one has what a filter asks for. */
@@ -132,6 +132,10 @@ function youngNotice(text: string): Block {
 
 function backNotice(text: string): Block {
   return { kind: 'notice', tone: 'warn', title: 'Older data', text: asSentence(text) }
+}
+
+function unknownNotice(text: string): Block {
+  return { kind: 'notice', tone: 'warn', title: 'No record names this package', text: asSentence(text) }
 }
 
 const UNKNOWN: Block = {

@@ -1,5 +1,5 @@
 import { toIso } from '../../../../base/time.ts'
-import { detailWords, findingWords, judgedWords } from '../../../../store/findings/words.ts'
+import { detailWords, findingWords, judgedWords, whyGoneIn } from '../../../../store/findings/words.ts'
 import { type WebFeed, feedUrn } from '../../feed.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { requireTagFindings } from './log.ts'
@@ -30,14 +30,17 @@ export function loadTagsFeed(call: PageCall): PageView {
     self: absolute(ui('tag-changes.atom', { before })),
     home: absolute(ui('tag-changes')),
     next: found.rows.length > ENTRIES ? absolute(ui('tag-changes.atom', { before: shown.at(-1)?.seq })) : null,
-    entries: shown.map((row) => ({
-      id: urn(`tag ${found.instance} ${row.seq}`),
-      title: `${row.name}: ${findingWords(row)}`,
-      updated: toIso(row.at),
-      href: absolute(ui('tag', { id: row.owner })),
-      category: row.cause,
-      text: [findingWords(row), ...row.details.map(detailWords)].join('\n'),
-    })),
+    entries: shown.map((row) => {
+      const words = findingWords({ ...row, whyGone: whyGoneIn(row.details) })
+      return {
+        id: urn(`tag ${found.instance} ${row.seq}`),
+        title: `${row.name}: ${words}`,
+        updated: toIso(row.at),
+        href: absolute(ui('tag', { id: row.owner })),
+        category: row.cause,
+        text: [words, ...row.details.map(detailWords)].join('\n'),
+      }
+    }),
   }
   return { title, blocks: [], feed }
 }

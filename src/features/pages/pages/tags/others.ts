@@ -1,12 +1,14 @@
 import { copiedDigests } from '../../../../base/json/forms/tag-digests.ts'
 import { fieldsOfItem } from '../../../../base/json/forms/item-fields.ts'
 import { type Fields, fieldsOf } from '../../../../base/json/objects.ts'
+import { isReleased } from '../../../../base/identity/releases.ts'
 import { sbomPathOf } from '../../../../documents/sboms/mirrored.ts'
 import { TAGS } from '../../../../server/lookup/named.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
 import type { ListedFinding, OtherTag, TagComponent } from '../../../../store/findings/tag-list.ts'
 import type { Reads } from '../../../../store/reads.ts'
 import { changedAt } from '../../../lookup/list-answers.ts'
+import { readAsked } from '../../../../store/findings/asked.ts'
 import { folderOf } from '../../../scanners/store/generations.ts'
 import type { SaidOfFinding } from './fixes.ts'
 
@@ -119,7 +121,7 @@ function isWhole(reads: Reads, { owner, sbom, subjects, refusal }: OtherTag, sha
 
 /** What the other tags have of the packages of findings. */
 interface Packages {
-  /** What tags list by the name of the package of a finding, in any ecosystem, by their numbers. */
+  /** What tags list by the name of the package of a finding, or of its source package, in any ecosystem, by their numbers. */
   readonly listedOf: (finding: ListedFinding) => ReadonlyMap<number, readonly TagComponent[]>
   /** Records about the vulnerability of a finding, by any id of it. */
   readonly recordsOn: (finding: ListedFinding) => readonly string[]
@@ -132,19 +134,36 @@ function readPackages(
   siblings: readonly SiblingTag[],
   findings: readonly ListedFinding[],
 ): Packages {
-  const names = [...new Set(findings.map(({ name }) => name))]
+  const names = [...new Set(findings.flatMap(namesOf))]
   const components = found.listComponentsIn(JSON.stringify(names), JSON.stringify(siblings.map(({ id }) => id)))
   const ids = JSON.stringify([...new Set(components.map(({ id }) => id))])
   const recordsOn = recordsByFinding(found, ids, findings)
   const records = JSON.stringify([...new Set(findings.flatMap(recordsOn))])
   const having = new Set(found.listFindingsAmong(ids, records).map(({ component, record }) => `${component} ${record}`))
-  const byName = Map.groupBy(components, ({ name }) => name)
+  const byName = new Map<string, TagComponent[]>()
+  for (const one of components)
+    for (const name of namesAsked(one)) {
+      const same = byName.get(name)
+      if (same === undefined) byName.set(name, [one])
+      else same.push(one)
+    }
   return {
-    listedOf: (finding) => Map.groupBy(byName.get(finding.name) ?? [], ({ tag }) => tag),
+    listedOf: (finding) =>
+      Map.groupBy(new Set(namesOf(finding).flatMap((name) => byName.get(name) ?? [])), ({ tag }) => tag),
     recordsOn,
     has: (component, record) => having.has(`${component} ${record}`),
     isSuppressed: found.isSuppressed,
   }
+}
+
+/** A source package has binary packages of other names in another release. */
+function namesOf({ name, source }: ListedFinding): string[] {
+  return source === '' ? [name] : [name, source]
+}
+
+/** The names by which records are asked about a package. */
+function namesAsked(component: TagComponent): Set<string> {
+  return new Set([component.name, ...(readAsked(component)?.questions ?? []).map(({ name }) => name)])
 }
 
 /** Returns what names the records, among those of findings of some components (JSON), that share an id with that of a finding. */
@@ -192,9 +211,10 @@ function verdictsOn(
     if (!tag.isSound) return 'unknown'
     const related = named.flatMap(({ id }) => records.flatMap((record) => (has(id, record) ? [{ id, record }] : [])))
     if (related.some(({ id, record }) => !isSuppressed(id, tag.id, record))) return 'has'
-    if (listed.length === 0) return named.length === 0 ? 'absent' : 'unknown'
-    const isPartly = finding.source !== '' && tag.binaryNameOnly > 0
-    if (isPartly || listed.some(({ gap }) => gap !== 0)) return 'unknown'
+    // Without their source packages, one of another name may be of the same.
+    const isPartly = tag.binaryNameOnly > 0 && (finding.source !== '' || isReleased(folder))
+    if (listed.length === 0) return named.length > 0 || isPartly ? 'unknown' : 'absent'
+    if ((isPartly && finding.source !== '') || listed.some(({ gap }) => gap !== 0)) return 'unknown'
     const ruledOut = new Set(related.map(({ id }) => id))
     const verdicts = listed.filter(({ id }) => !ruledOut.has(id)).map(judge)
     if (verdicts.includes(null)) return 'unknown'
