@@ -116,7 +116,7 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
     const sequence = await recordState(snapshot, options, stated, documentsOf(snapshot, sources))
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }
     const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
-    await verifyOwn(drafts, options.keys, written.blobs, onProgress)
+    await verifyOwn(drafts, options.keys, onProgress)
     const made = thin === null ? { files: await writer.publish(), bytes } : await thin.publish(drafts, written.blobs)
     const partial = sources.filter((source) => manifest.sources[source]?.whole === false)
     if (thin !== null) await writer.discard()

@@ -52,7 +52,7 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })
   })
-  const missing = dryRun ? 0 : await checkSpace(options)
+  const missing = await checkSpace(options)
   const staged = new Map<SourceName, number>()
   if (dryRun) return report(options, admission, await publish(options, admission, stored, staged, null))
   const runs = await startRuns(options, [...stored.keys()])
