@@ -118,11 +118,15 @@ export function publishedDoubts(verdict: GuardVerdict | null, isApproved: boolea
   return isApproved ? `published, as approved: ${words}` : `published, but doubtful: ${words}`
 }
 
-/** Adds what is doubtful to the row of the log that a run wrote after the row `last`; what an operator approved is not. */
+/**
+ * Adds what is doubtful to the row of the log that a run wrote after the row `last`. What an operator approved is marked as that:
+ * all of the verdicts with `isApproved`, and `removed`, the records whose removal was approved.
+ */
 export function noteDoubts(
   { store, source, runId }: Pick<SyncContext, 'store' | 'source' | 'runId'>,
   last: number,
-  ...verdicts: readonly GuardVerdict[]
+  verdicts: readonly GuardVerdict[],
+  { isApproved, removed = [] }: { readonly isApproved: boolean; readonly removed?: readonly string[] },
 ): void {
   const doubted: Record<string, string[]> = {}
   const counts: Partial<Record<Doubt, number>> = {}
@@ -131,5 +135,11 @@ export function noteDoubts(
       doubted[kind] = [...(doubted[kind] ?? []), ...ids]
       counts[kind] = (counts[kind] ?? 0) + (verdict.counts[kind] ?? ids.length)
     }
-  store.changes.noteDoubts(source, last, { run: runId, doubted, counts })
+  const kinds = doubtedKinds(doubted, counts).map(([kind]) => kind)
+  const approved = [...(isApproved ? kinds : []), ...(removed.length > 0 ? (['removed'] as const) : [])]
+  if (removed.length > 0) {
+    doubted['removed'] = [...removed]
+    counts.removed = removed.length
+  }
+  store.changes.noteDoubts(source, last, { run: runId, doubted, counts, ...(approved.length > 0 && { approved }) })
 }

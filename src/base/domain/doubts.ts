@@ -114,6 +114,8 @@ export interface PublishedDoubt {
   /** The snapshot that made the change, and the run that published it. */
   readonly snapshot: string
   readonly run: number
+  /** Present: an operator approved it. */
+  readonly approved?: true
 }
 
 /** Returns what is said of so many: of one record it `has a lower severity than before`. */
@@ -142,16 +144,29 @@ const PLURALS: Readonly<Record<Counted, string>> = {
 }
 
 /** Returns what is said of one that was published: `doubtful: it has a lower severity than before (severityLowered, run 4)`. */
-export function doubtSentence({ kind, run }: Pick<PublishedDoubt, 'kind' | 'run'>): string {
-  return `doubtful: it ${afterwards(doubtText(kind, 1), 'was')} (${kind}, run ${run})`
+export function doubtSentence({ kind, run, approved }: Omit<PublishedDoubt, 'snapshot'>): string {
+  return `${markOf(approved === true)}: it ${afterwards(doubtText(kind, 1), 'was')} (${kind}, run ${run})`
+}
+
+/** How a doubt begins that was published: the guard had refused what an operator approved. */
+function markOf(isApproved: boolean): string {
+  return isApproved ? 'doubtful, and approved' : 'doubtful'
+}
+
+/** What a run published although its guard doubted it, and the kinds of that which were approved. */
+interface DoubtedSnapshot {
+  readonly run: number
+  readonly doubted: DoubtedRecords
+  readonly counts?: DoubtCounts
+  readonly approved?: readonly Doubt[]
 }
 
 /** Returns what is said of the items of a snapshot, one sentence a kind. */
-export function doubtSummaries(run: number, doubted: DoubtedRecords, counts: DoubtCounts = {}): string[] {
+export function doubtSummaries({ run, doubted, counts = {}, approved = [] }: DoubtedSnapshot): string[] {
   return doubtedKinds(doubted, counts).map(([kind, ids]) => {
     const count = counts[kind] ?? ids.length
     const text = afterwards(doubtText(kind, count), count === 1 ? 'was' : 'were')
-    return `doubtful: ${doubtedCount(kind, count)} ${text} (${kind}, run ${run})`
+    return `${markOf(approved.includes(kind))}: ${doubtedCount(kind, count)} ${text} (${kind}, run ${run})`
   })
 }
 

@@ -106,6 +106,7 @@ const INBOX = object({
   imported: COUNT,
   superseded: COUNT,
   refused: COUNT,
+  /** Where its first file is in the folder; null as well when that was removed. */
   lastRefused: maybe(object({ file: TEXT, at: DATE, why: TEXT })),
   /** The error code if the folder, or the tag of a registry, cannot be read; null otherwise. */
   problem: MAYBE_TEXT,

@@ -1,11 +1,13 @@
 import { rmSync } from 'node:fs'
 import { basename } from 'node:path'
+import { rebuildLostArchive } from '../../archive/build.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { closing } from '../store-access.ts'
 import { withWrites } from '../store-writes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { damageAdvice, nameStorageError } from '../../store/database/faults.ts'
+import { acquireLock } from '../../store/database/lock.ts'
 import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/unread.ts'
@@ -15,6 +17,8 @@ import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {
   type VerifyReport,
   damagedSources,
+  isArchiveAlone,
+  isArchiveDamaged,
   isSoundVerdict,
   reportOfUnread,
   verifyStore,
@@ -60,7 +64,9 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
     if (dropped !== null && options.json !== true) print(dropped)
-    return repair(withSettings(options, loaded, report, left), { report, left, features })
+    const rest = await rebuildArchive(dir, report)
+    if (rest !== report && options.json !== true) print('the archive is rebuilt from the stored records')
+    return repair(withSettings(options, loaded, rest, left), { report: rest, left, features })
   }
   const isWhole = left.length === 0 && isSound && views.length === 0 && report.damagedVersions.length === 0
   if (isWhole && others.length === 0) return 0
@@ -141,6 +147,7 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
     const what = versions === '' ? 'to rebuild it' : `where damage is to be removed${versions}`
     return `run "patchmirror doctor --data --repair" ${what}`
   }
+  if (isArchiveAlone(report)) return 'run "patchmirror doctor --data --repair" to rebuild the archive from the records'
   if (config.upstream.apiRoot !== null)
     return `run "patchmirror doctor --data --repair" to fetch what is damaged again${versions}`
   return NO_UPSTREAM
@@ -178,6 +185,27 @@ async function dropVersions({ config }: LoadedConfig, { damagedVersions }: Verif
   })
   noteRepaired(config.data.dir, 'superseded version ')
   return `${counted(damagedVersions.length, 'damaged superseded version')} removed`
+}
+
+/**
+ * Rebuilds a damaged archive from the stored records, which needs no upstream. Returns what is damaged after that: the given report
+ * where nothing was rebuilt.
+ */
+async function rebuildArchive(dataDir: string, report: VerifyReport): Promise<VerifyReport> {
+  if (report.structure.length + report.damagedRecords.length > 0 || !isArchiveDamaged(report)) return report
+  const lock = acquireLock(dataDir, 'sync')
+  try {
+    const isRebuilt = await withWrites(dataDir, ({ osv }) => rebuildLostArchive(osv, dataDir, true))
+    if (!isRebuilt) return report
+  } catch (error) {
+    if (error instanceof MirrorError && (error.code === 'corrupt' || error.code === 'proof')) return report
+    throw error
+  } finally {
+    lock.release()
+  }
+  const rest = await examine(dataDir)
+  noteVerified(dataDir, damageIn(rest), Date.now())
+  return rest
 }
 
 /** Makes damaged data again that is derived from the store, so that nothing is fetched. */

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { atEnd } from '../../store/temporary.ts'
 import { refuseFullDisk, reserveFor } from '../../base/disk-space.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { makeFolder, publishFile, syncFolder } from '../../base/files.ts'
 import { DAY_MS } from '../../base/time.ts'
 import { nameStorageError } from '../../store/database/faults.ts'
+import { type Lock, lockFile } from '../../store/database/lock.ts'
 import { type Db, namingFaults, inboxPath, openInbox, openWriter } from '../../store/database/open.ts'
 import { refuseForeignRoot, restoringDir } from '../../store/database/unfinished.ts'
 import { type DroppedEvents, forgetRelayed, renumberChanges, settleOldEvents } from '../../store/restored.ts'
@@ -44,14 +45,15 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   const { path, dataDir, onStep = () => undefined } = options
   refuseForeignRoot(dataDir)
   const backup = await openBackup(path)
-  let forget = (): void => undefined
+  const staging = restoringDir(dataDir)
+  let lock: Lock | null = null
   let isWhole = false
+  const forget = atEnd(() => {
+    if (lock !== null && !isWhole) rmSync(staging, { recursive: true, force: true })
+  })
   try {
     const { manifest } = backup
-    forget = atEnd(() => {
-      if (!isWhole) rmSync(restoringDir(dataDir), { recursive: true, force: true })
-    })
-    const staging = namingFaults(dataDir, () => prepareFolder(dataDir))
+    lock = namingFaults(dataDir, () => prepareFolder(dataDir, staging))
     await refuseFullDisk(dataDir, neededBytes(manifest), 'Free some space and run it again').catch(
       abandon(dataDir, staging),
     )
@@ -67,6 +69,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     return { manifest, ...made }
   } finally {
     forget()
+    lock?.release()
     await backup.close()
   }
 }
@@ -90,23 +93,44 @@ function isOwn(name: string): boolean {
   return name !== 'lost+found'
 }
 
-/** Creates the staging folder, as the first thing in an empty data folder; removes what a stopped restore left. */
-function prepareFolder(dataDir: string): string {
-  const staging = restoringDir(dataDir)
-  const found = existsSync(dataDir) ? readdirSync(dataDir).filter(isOwn) : []
-  const others = existsSync(staging)
-    ? found.filter((name) => !LEFT_BY_RESTORE.has(name) && join(dataDir, name) !== staging)
-    : found
-  if (others.length > 0)
+/** The file of the staging folder whose lock the running restore has. */
+const LOCK = 'lock'
+
+/**
+ * Creates the staging folder, as the first thing in an empty data folder; removes what a stopped restore left. Returns the lock by
+ * which no other restore does the same.
+ */
+function prepareFolder(dataDir: string, staging: string): Lock {
+  makeFolder(dataDir)
+  const isLeft = existsSync(staging)
+  const refuseOthers = (): void => {
+    const found = readdirSync(dataDir).filter((name) => isOwn(name) && join(dataDir, name) !== staging)
+    const others = found.filter((name) => !isLeft || !LEFT_BY_RESTORE.has(name))
+    if (others.length === 0) return
     throw new MirrorError(
       'usage',
       `${dataDir} is not empty (${others.slice(0, 3).join(', ')}): restore into a new data folder (data.dir), or move this one away`,
     )
-  for (const name of found) if (join(dataDir, name) !== staging) rmSync(join(dataDir, name), { recursive: true })
-  rmSync(join(staging), { recursive: true, force: true })
-  makeFolder(staging)
+  }
+  refuseOthers()
+  if (!isLeft) makeFolder(staging)
+  const lock = lockFile(join(staging, LOCK)) // it fails where another restore has just ended
+  if (lock === null)
+    throw new MirrorError('locked', `another restore into ${dataDir} is running: wait until it has ended`)
+  try {
+    refuseOthers() // it may have ended between the two
+  } catch (error) {
+    rmSync(staging, { recursive: true })
+    lock.release()
+    throw error
+  }
+  const kept = [LOCK, basename(staging)]
+  for (const folder of [dataDir, staging])
+    for (const name of readdirSync(folder)) {
+      if (isOwn(name) && !kept.includes(name)) rmSync(join(folder, name), { recursive: true })
+    }
   syncFolder(dataDir)
-  return staging
+  return lock
 }
 
 function neededBytes({ files }: BackupManifest): number {

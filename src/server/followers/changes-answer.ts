@@ -59,6 +59,14 @@ export const RECORD_DIFFERENCE = typed<RecordDifference>(
   ),
 )
 
+/** Why the guard doubted a change that was published. */
+const DOUBT = object({
+  kind: brief(oneOf(Object.keys(DOUBTS) as Doubt[])),
+  snapshot: TEXT,
+  run: COUNT,
+  approved: optional(typed<true>({ const: true, description: 'Present where an operator approved it.' })),
+})
+
 /** A record by its id, anything else by its path. */
 const CHANGED = object(
   {
@@ -72,7 +80,7 @@ const CHANGED = object(
     differences: optional(described(maybe(list(RECORD_DIFFERENCE)), 'By `kind`; null: not known, as `words` say.')),
     words: optional(TEXTS),
     /** Why this mirror's guard doubted the change that it published; missing: it did not. */
-    doubts: optional(list(object({ kind: brief(oneOf(Object.keys(DOUBTS) as Doubt[])), snapshot: TEXT, run: COUNT }))),
+    doubts: optional(list(DOUBT)),
   },
   { description: 'A record by its id, anything else by its path.' },
 )

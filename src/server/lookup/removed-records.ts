@@ -11,10 +11,10 @@ export interface RemovedRecord {
   readonly removedAt: string
 }
 
+type Tombstone = ReturnType<Reads['osv']['listTombstones']>[number]
+
 type RemovedReads = Pick<Reads, 'osv' | 'dates'>
 
-/** Removed records that are looked at, the newest: each that is still kept is unpacked. */
-const MOST_READ = 1000
 /** Removed records that a sentence names. */
 const MOST_NAMED = 3
 
@@ -26,15 +26,15 @@ export function findRemovedAbout({ osv, dates }: RemovedReads, text: string): Re
   const id = text.trim().toUpperCase()
   if (id === '') return []
   return osv
-    .listTombstones(MOST_READ)
-    .filter((one) => !osv.isMissing(one.id) && !osv.isOutside(one.id) && isAbout(osv, one.id, id))
+    .listTombstones()
+    .filter((one) => isAbout(osv, one, id) && !osv.isMissing(one.id) && !osv.isOutside(one.id))
     .map((one) => ({ id: one.id, removedAt: toIso(dates.readDates(one.id)?.removedAt ?? one.removedAt) }))
 }
 
-function isAbout(osv: Reads['osv'], record: string, id: string): boolean {
+function isAbout(osv: Reads['osv'], { id: record, kept }: Tombstone, id: string): boolean {
   const own = record.toUpperCase()
   if (own === id || own.endsWith(`-${id}`)) return true
-  const last = osv.readRemoved(record)
+  const last = kept === 1 ? osv.readRemoved(record) : null
   if (last === null) return false
   try {
     const text = jsonTextOf(contentOf(last.body, last.size))

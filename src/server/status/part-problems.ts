@@ -193,10 +193,16 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   if (inbox !== null && inbox.problem !== null) found.push(inboxProblem(inbox.problem))
   if (inbox !== null && inbox.lastRefused !== null) {
     const { file, why, at } = inbox.lastRefused
-    const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror bundle inspect FILE'] }
-    found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', more))
+    const detail = `${file}: ${why}. To end this warning, remove the file from the inbox`
+    const advice = [`patchmirror bundle inspect ${shellWord(file)}`]
+    found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', { detail, since: at, advice }))
   }
   return found
+}
+
+/** Writes a name as a word of a shell's command. */
+function shellWord(name: string): string {
+  return /^[\w./-]+$/.test(name) ? name : `'${name.replaceAll("'", `'\\''`)}'`
 }
 
 /** The address is in the log alone, as that of an inbox. What is missing is no fault of the mirror. */

@@ -15,6 +15,8 @@ export interface SnapshotDoubts {
   readonly doubted: DoubtedRecords
   /** How many items these are, where they are not the names themselves. */
   readonly counts?: DoubtCounts
+  /** The kinds that an operator approved; absent: none. */
+  readonly approved?: readonly Doubt[]
 }
 
 interface Row {
@@ -39,42 +41,42 @@ export function createDoubtReader(db: Db) {
   )
   const parse = (text: string | null | undefined): SnapshotDoubts | null =>
     text === null || text === undefined ? null : (JSON.parse(text) as SnapshotDoubts)
+  /** What is doubted of each kind and not approved, snapshot by snapshot, and how many items that is where it is not its names. */
+  const doubtedSince = (source: LogSpan['source'], since: number): [Doubt, readonly string[], number | undefined][] =>
+    sinceTime.all(source, since).flatMap(({ doubts }) => {
+      const { doubted, counts = {}, approved = [] } = JSON.parse(doubts) as SnapshotDoubts
+      const open = doubtedKinds(doubted, counts).filter(([kind]) => !approved.includes(kind))
+      return open.map(([kind, ids]): [Doubt, readonly string[], number | undefined] => [kind, ids, counts[kind]])
+    })
   return {
     /** The doubts that a row of the log was published with; null: none that is known. */
     readDoubts: (id: number): SnapshotDoubts | null => parse(one.get(id)),
     /** Those of the newest row with a snapshot that has any. */
     readDoubtsOf: (source: LogSpan['source'], snapshot: string): SnapshotDoubts | null =>
       parse(ofSnapshot.get(source, snapshot)),
-    /** How many items of each kind are doubted that were published since a time, Unix milliseconds. */
+    /** How many items of each kind are doubted, and not approved, that were published since a time, Unix milliseconds. */
     countDoubts(source: LogSpan['source'], since: number): DoubtCounts {
       const found: Partial<Record<Doubt, number>> = {}
-      for (const { doubts } of sinceTime.all(source, since)) {
-        const { doubted, counts = {} } = JSON.parse(doubts) as SnapshotDoubts
-        for (const [kind, ids] of doubtedKinds(doubted, counts))
-          found[kind] = (found[kind] ?? 0) + (counts[kind] ?? ids.length)
-      }
+      for (const [kind, ids, count] of doubtedSince(source, since))
+        found[kind] = (found[kind] ?? 0) + (count ?? ids.length)
       return found
     },
-    /** The names of what is doubted of each kind that was published since a time, Unix milliseconds. */
+    /** The names of what is doubted of each kind, and not approved, that was published since a time, Unix milliseconds. */
     listDoubtNames(source: LogSpan['source'], since: number): [Doubt, readonly string[]][] {
       const found = new Map<Doubt, Set<string>>()
-      for (const { doubts } of sinceTime.all(source, since)) {
-        const { doubted } = JSON.parse(doubts) as SnapshotDoubts
-        for (const [kind, ids] of doubtedKinds(doubted)) found.set(kind, new Set([...(found.get(kind) ?? []), ...ids]))
-      }
+      for (const [kind, ids] of doubtedSince(source, since))
+        if (ids.length > 0) found.set(kind, new Set([...(found.get(kind) ?? []), ...ids]))
       return [...found].map(([kind, names]) => [kind, [...names]])
     },
     /** The doubts of a range by the name of the record; a range lists at most as many names as it changed. */
     listDoubts({ source, after, until }: LogSpan): ReadonlyMap<string, readonly PublishedDoubt[]> {
       const found = new Map<string, PublishedDoubt[]>()
       for (const { snapshot, doubts } of span.iterate(source, after, until)) {
-        const { run, doubted } = JSON.parse(doubts) as SnapshotDoubts
-        for (const [kind, ids] of doubtedKinds(doubted))
-          for (const id of ids) {
-            const known = found.get(id)
-            if (known === undefined) found.set(id, [{ kind, snapshot, run }])
-            else known.push({ kind, snapshot, run })
-          }
+        const { run, doubted, approved } = JSON.parse(doubts) as SnapshotDoubts
+        for (const [kind, ids] of doubtedKinds(doubted)) {
+          const doubt = { kind, snapshot, run, ...(approved?.includes(kind) === true && { approved: true as const }) }
+          for (const id of ids) found.set(id, [...(found.get(id) ?? []), doubt])
+        }
       }
       return found
     },
@@ -90,9 +92,10 @@ export function createDoubtWriter(db: Db) {
   return {
     ...createDoubtReader(db),
     /** Adds doubts to the row of a source that was logged after the row `last`; does nothing if none was. */
-    noteDoubts(source: LogSpan['source'], last: number, { run, doubted, counts }: SnapshotDoubts): void {
+    noteDoubts(source: LogSpan['source'], last: number, doubts: SnapshotDoubts): void {
+      const { doubted, counts } = doubts
       const kinds = doubtedKinds(doubted, counts).map(([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)] as const)
-      if (kinds.length > 0) note.run(JSON.stringify({ run, doubted: Object.fromEntries(kinds), counts }), source, last)
+      if (kinds.length > 0) note.run(JSON.stringify({ ...doubts, doubted: Object.fromEntries(kinds) }), source, last)
     },
   }
 }

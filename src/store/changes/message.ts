@@ -43,7 +43,7 @@ export function announce(reads: LeftReads, row: LoggedSnapshot): ChangeMessage {
   const names = reads.changes.listNames(id, ANNOUNCED_NAMES)
   const doubted = reads.changes.readDoubts(id)
   const left = leftRecords(reads, row)
-  const doubts = doubted === null ? [] : doubtSummaries(doubted.run, doubted.doubted, doubted.counts)
+  const doubts = doubted === null ? [] : doubtSummaries(doubted)
   return {
     source,
     snapshot,

@@ -3,6 +3,7 @@ import { isPresent } from '../../base/files.ts'
 import { isUnreadable } from './faults.ts'
 import { databasePath, namingFaults, inboxPath } from './open.ts'
 import { FINDINGS_SCHEMA, findingsPath } from '../findings/database.ts'
+import { faultOfSeal } from '../findings/seal.ts'
 import { userVersion } from './migrate.ts'
 import { refuseForeignSchema } from './own-schema.ts'
 import { MIRROR_SCHEMA } from './schema/mirror.ts'
@@ -44,7 +45,7 @@ export function inspectOthers(dataDir: string): InspectedDatabase[] {
   const [inbox] = inspectDatabases(dataDir, { quick: true }).filter(({ path }) => path === inboxPath(dataDir))
   const path = findingsPath(dataDir)
   const findings = namingFaults(dataDir, () => isPresent(path), path)
-    ? [{ path, schema: FINDINGS_SCHEMA, ...inspect(dataDir, path, faultyPages) }]
+    ? [{ path, schema: FINDINGS_SCHEMA, ...inspect(dataDir, path, faultsOfFindings) }]
     : []
   return [...(inbox === undefined ? [] : [inbox]), ...findings]
 }
@@ -79,6 +80,12 @@ function faultsOf(db: Db, schema: Schema): string[] {
     throw error
   }
   return faultyPages(db)
+}
+
+function faultsOfFindings(db: Db): string[] {
+  const faults = faultyPages(db)
+  const fault = faults.length === 0 ? faultOfSeal(db) : null
+  return fault === null ? faults : [fault]
 }
 
 function faultyPages(db: Db): string[] {

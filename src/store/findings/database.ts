@@ -9,6 +9,7 @@ import type { Schema } from '../database/schema/schema.ts'
 import { type Db, connect } from '../database/sqlite.ts'
 import { createOpenFindings } from './open-findings.ts'
 import { createTagCount } from './record-tags.ts'
+import { breakSeal, faultOfSeal, seal } from './seal.ts'
 import { type FindingsReads, createFindingsReads } from './reads.ts'
 
 /**
@@ -162,7 +163,7 @@ export function openFindings(dataDir: string, onReset: (reason: string) => void)
         return open(path)
       } catch (error) {
         if (!isUnusable(error)) throw error
-        onReset(error instanceof MirrorError ? 'it is of another version' : 'it is damaged')
+        onReset(error instanceof MirrorError && error.code === 'schema' ? 'it is of another version' : 'it is damaged')
         removeFindings(dataDir)
         return open(path)
       }
@@ -175,6 +176,8 @@ function open(path: string): Db {
   makeFile(path)
   const db = connect(path, { timeout: 5_000 })
   try {
+    const fault = faultOfSeal(db)
+    if (fault !== null) throw new MirrorError('corrupt', `${path}: ${fault}`)
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = NORMAL')
     db.pragma('cache_size = -16384')
@@ -182,6 +185,7 @@ function open(path: string): Db {
     db.pragma('temp_store = FILE')
     refuseForeignSchema(db, FINDINGS_SCHEMA)
     migrate(db, FINDINGS_SCHEMA)
+    breakSeal(db)
     return db
   } catch (error) {
     db.close()
@@ -195,7 +199,7 @@ function open(path: string): Db {
  */
 export function closeFindings(db: Db): void {
   try {
-    db.pragma('journal_mode = DELETE')
+    if (db.pragma('journal_mode = DELETE', { simple: true }) === 'delete') seal(db)
   } catch {
     // every write is in the log beside it
   }

@@ -136,11 +136,11 @@ export function createOsvReader(db: Db) {
     /** UTF-8 bytes of all ids together: determines the size of a central directory. */
     sumIdBytes: (): number => idBytes.get() ?? 0,
     readTombstone: one<[id: string], Tombstone>('SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?'),
-    /** Records that were removed and are not stored again, the newest first. */
-    listTombstones: all<[limit: number], Tombstone>(
-      `SELECT id, removed_at AS removedAt FROM osv_tombstone
-       WHERE NOT EXISTS (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)
-       ORDER BY removed_at DESC, id LIMIT ?`,
+    /** Records that were removed and are not stored again, the newest first; `kept`: 1 where a version of it may be kept. */
+    listTombstones: all<[], Tombstone & { kept: number }>(
+      `SELECT id, removed_at AS removedAt,
+         EXISTS (SELECT 1 FROM osv_superseded WHERE osv_superseded.id = osv_tombstone.id) AS kept FROM osv_tombstone
+       WHERE NOT EXISTS (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id) ORDER BY removed_at DESC, id`,
     ),
     /** Stored records whose bytes may differ from upstream's, though their `modified` is the listed one. */
     listSuspectIds: (): string[] => suspect.all(),

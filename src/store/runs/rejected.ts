@@ -38,13 +38,23 @@ export function findDoubtful({ runs }: Pick<RefusalReads, 'runs'>, source: Sourc
 
 /**
  * Returns why a newer state of a source is not published that upstream offers: it waits for a decision, or was rejected and is
- * still offered; null: nothing of that is known.
+ * still offered, here or at the mirror that made the last bundle; null: nothing of that is known.
  */
 export function whyWithheld(reads: RefusalReads, source: SourceName): string | null {
   if (reads.quarantine.countOpen(source) > 0)
     return 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
   const rejected = findRejected(reads, source)
-  return rejected === null ? null : `a newer state is rejected (run ${rejected.runId}): ${heldBack(rejected)}`
+  if (rejected !== null) return `a newer state is rejected (run ${rejected.runId}): ${heldBack(rejected)}`
+  return isWithheldAbove(reads, source) ? WITHHELD_ABOVE : null
+}
+
+/** What is said of a source whose last bundle lacks a newer state. */
+export const WITHHELD_ABOVE = 'a newer state is quarantined or rejected at the mirror that made the bundle'
+
+/** Reports whether the last run that decided about a source imported a bundle of a mirror that withheld a newer state of it. */
+export function isWithheldAbove({ runs }: Pick<RefusalReads, 'runs'>, source: SourceName): boolean {
+  const last = runs.readLatestJudged(source)
+  return last?.kind === 'import' && last.facts['withheld'] === 1
 }
 
 /** Says what a rejected change holds back; of the feeds that is one document alone. */

@@ -91,10 +91,10 @@ function withDoubts(result: SyncResult, doubts: string | null): SyncResult {
   return doubts === null ? result : { ...result, message: `${result.message}; ${doubts}` }
 }
 
-/** Accounts for what the guard said, and notes what is doubtful in the log; what an operator approved is not. */
+/** Accounts for what the guard said, and notes what is doubtful in the log. */
 function accountFor(context: CatalogContext, last: number, { artifacts, approved }: Admitted): void {
   artifacts?.account()
-  if (artifacts !== null && approved === null) noteDoubts(context, last, artifacts.verdict)
+  if (artifacts !== null) noteDoubts(context, last, [artifacts.verdict], { isApproved: approved !== null })
 }
 
 /** Returns whether everything in scope is stored, by whichever run fetched it. */

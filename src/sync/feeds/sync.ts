@@ -245,7 +245,8 @@ async function commit(
       whole,
     })
     for (const one of judged) one.account()
-    if (all) noteDoubts(context, last, ...judged.map(({ verdict }) => verdict))
+    const verdicts = judged.map(({ verdict }) => verdict)
+    noteDoubts(context, last, verdicts, { isApproved: !all })
     return Promise.resolve({ commit: true })
   })
 }

@@ -48,6 +48,8 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
       if (approved?.sha256.equals(sha256) === true) return true
       return store.quarantine.isApprovedSince(OSV_INDEX, sha256, publishedBy)
     },
+    /** Whether exactly what a verdict refuses is approved by this run; the approval of removals says nothing of contents. */
+    covers: (verdict: GuardVerdict): boolean => approved?.sha256.equals(verdict.identity) === true,
     /**
      * Whether the run may publish its records: none is refused, or exactly these are approved. Throws when it is to apply an
      * approval of records, and nothing that it fetched is refused.

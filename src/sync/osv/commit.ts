@@ -58,7 +58,7 @@ export async function commitChanges(
       draft?.begin('')
       try {
         const missing = await writeChanges(context, scope, listed.index, plan, fetched, draft, guard)
-        if (!approval.allowsRemovals(listed.index.sha256)) guard.remove(plan.removed)
+        guard.remove(plan.removed, approval.allowsRemovals(listed.index.sha256))
         const verdict = guard.verdict()
         if (verdict !== null && !approval.admits(verdict)) {
           const reason = approval.explain(verdict.refusal ?? '')

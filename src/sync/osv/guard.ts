@@ -40,6 +40,7 @@ export async function openRecordGuard(context: SyncContext, plan: OsvPlan, appro
   const { config, suspectIds } = context
   const isOff = plan.stored === 0 || config.guard.mode === 'off'
   const left: LeftRecord[] = []
+  const allowed: string[] = []
   const withLeft = (compared: GuardVerdict | null) => judgeLeft(config.guard, plan, left, compared)
   const compared = isOff ? null : await openComparison(context, plan.stored)
   return {
@@ -53,9 +54,10 @@ export async function openRecordGuard(context: SyncContext, plan: OsvPlan, appro
       left.push(...records)
       for (const [id, modified] of records) compared?.guard.leave(id, modified, OUT_OF_SCOPE)
     },
-    /** Notes the records that the index does not list any more. */
-    remove(ids: readonly string[]): void {
-      for (const id of ids) compared?.guard.remove(id)
+    /** Notes the records that the index does not list any more; `isAllowed`: their removal was approved. */
+    remove(ids: readonly string[], isAllowed: boolean): void {
+      if (isAllowed) allowed.push(...ids)
+      else for (const id of ids) compared?.guard.remove(id)
     },
     /** Judges what was noted, and records in the facts of the run what is doubtful; null: nothing was judged. */
     verdict(): GuardVerdict | null {
@@ -64,14 +66,15 @@ export async function openRecordGuard(context: SyncContext, plan: OsvPlan, appro
       return verdict
     },
     /**
-     * Accounts for what a verdict says, in the transaction that publishes it, after the row `last` of the log. What an operator
-     * approved is not doubted any more. Returns what is said of it; null: nothing.
+     * Accounts for what a verdict says, in the transaction that publishes it, after the row `last` of the log. Returns what is
+     * said of it; null: nothing.
      */
     account(verdict: GuardVerdict | null, last: number): string | null {
+      const isApproved = verdict !== null && approval.covers(verdict)
+      noteDoubts(context, last, verdict === null ? [] : [verdict], { isApproved, removed: allowed })
       if (verdict === null) return null
       if (compared !== null) accountDoubts(context, verdict, compared.standard, compared.restored())
-      if (!approval.isGiven) noteDoubts(context, last, verdict)
-      return publishedDoubts(verdict, approval.isGiven)
+      return publishedDoubts(verdict, isApproved)
     },
   }
 }

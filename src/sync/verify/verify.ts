@@ -118,6 +118,20 @@ function isCatalogDamaged({ catalog, disagreements }: VerifyReport): boolean {
   return disagreements.some(isOfCatalog)
 }
 
+/** The beginning of what is said of the archive: the name of its file. */
+const OF_ARCHIVE = /^osv-\S+\.zip /
+
+/** Returns whether the archive is damaged, which is made of the records. */
+export function isArchiveDamaged({ disagreements }: VerifyReport): boolean {
+  return disagreements.some((what) => OF_ARCHIVE.test(what))
+}
+
+/** Returns whether nothing of what is served is damaged but the archive. */
+export function isArchiveAlone(report: VerifyReport): boolean {
+  const others = report.disagreements.filter((what) => !OF_ARCHIVE.test(what))
+  return isArchiveDamaged(report) && isSoundVerdict({ ...report, disagreements: others })
+}
+
 function structureOf(db: Db): string[] {
   const rows = db.pragma('integrity_check(20)') as { integrity_check: string }[]
   const faults = rows.map((row) => row.integrity_check).filter((line) => line !== 'ok')

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { databasePath, openWriter } from '../../../src/store/database/open.ts'
@@ -136,6 +136,24 @@ function flagsOfDates(data: string): number[] {
     db.close()
   }
 }
+
+test('a damaged archive is rebuilt from the records, also without an upstream', async () => {
+  const world = await openWorld({ records: 5, service: false }, undefined, run)
+  onTestFinished(() => world.close())
+  expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+  delete world.env['PATCHMIRROR_UPSTREAM_API_ROOT']
+  const derived = join(world.data, 'derived')
+  const archive = join(derived, readdirSync(derived).find((name) => name.startsWith('osv-')) ?? '')
+  const bytes = readFileSync(archive)
+  writeFileSync(archive, Buffer.from(bytes).fill(0xa7, 40, 50))
+  const found = await world.patchmirror('doctor', '--data')
+  expect([found.code, found.out]).toEqual([1, expect.stringContaining('to rebuild the archive from the records')])
+  const repaired = await world.patchmirror('doctor', '--data', '--repair')
+  expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('the archive is rebuilt')])
+  expect(readFileSync(archive).equals(bytes)).toBe(true)
+  expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
+  expect((await world.patchmirror('status')).out).not.toContain('damaged')
+})
 
 test('a damaged webhooks.db is moved aside by a repair, and found without one', async () => {
   const world = await openWorld({ records: 5, service: false }, undefined, run)

@@ -24,7 +24,7 @@ import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
 import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { createLedgerReader } from '../../../src/store/replication/ledger.ts'
 import { databasePath, openInbox, openReader, openWriter } from '../../../src/store/database/open.ts'
-import { acquireLock } from '../../../src/store/database/lock.ts'
+import { acquireLock, lockFile } from '../../../src/store/database/lock.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
@@ -319,6 +319,20 @@ test('a data folder whose restore was stopped is never opened, and the restore c
     })
     expect([step, digestOf(copy)]).toEqual([step, digestOf(made)])
   }
+})
+
+test('of two restores into one folder at once, one is refused and takes nothing from the other', async () => {
+  const dataDir = join(folder(), 'data')
+  const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false, now: Date.now })
+  const staging = join(dataDir, '.restoring')
+  mkdirSync(staging, { recursive: true })
+  writeFileSync(join(staging, 'mirror.db'), 'half of it')
+  const other = lockFile(join(staging, 'lock'))
+  await expect(restore()).rejects.toMatchObject({ code: 'locked' })
+  expect(readdirSync(staging).sort()).toEqual(['lock', 'mirror.db'])
+  other?.release()
+  await restore()
+  expect(digestOf(dataDir)).toBe(digestOf(made))
 })
 
 test('an import of a backup as a bundle is refused with the command that takes it', async () => {

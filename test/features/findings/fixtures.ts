@@ -96,7 +96,7 @@ export async function openFindingsBench(
     },
     forgetForm() {
       const db = new Database(findingsPath(dir))
-      db.exec("UPDATE state SET form = 'of an earlier version'")
+      db.exec("UPDATE state SET form = 'of an earlier version'; PRAGMA application_id = 0")
       db.close()
     },
   }

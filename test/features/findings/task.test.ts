@@ -1,12 +1,14 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { atomEntries } from '../../support/atom.ts'
 import { expect, onTestFinished } from 'vitest'
 import { createViewsInUse } from '../../../src/features/scanners/routes/generation.ts'
 import type { DuringReads } from '../../../src/features/findings/judge/during.ts'
 import { followTags } from '../../../src/features/findings/judge/tags.ts'
 import { createVexRules } from '../../../src/features/findings/judge/vex.ts'
+import { inspectOthers } from '../../../src/store/database/inspect.ts'
 import { openFindings, removeFindings } from '../../../src/store/findings/database.ts'
 import type { FindingChangeCounts } from '../../../src/store/findings/reads.ts'
 import { asSentence } from '../../../src/answers/html.ts'
@@ -239,6 +241,30 @@ test('a database that is damaged, or of another version, begins again without an
   expect(await bench.judge()).toMatchObject({ reset: 'it is damaged', read: 4, last: 0 })
   expect(bench.known()).toEqual(before)
 })
+
+longTest(
+  'a byte that another program changed is found by no check of SQLite, and begins the findings again',
+  async () => {
+    const bench = await openFindingsBench()
+    await bench.crawl()
+    await bench.publish({})
+    await bench.judge()
+    await bench.judge()
+    expect(inspectOthers(bench.dir)).toMatchObject([{ faults: [] }])
+    const before = bench.known()
+    const path = join(bench.dir, 'derived', 'findings.db')
+    const bytes = readFileSync(path)
+    const at = bytes.indexOf('pkg:')
+    writeFileSync(path, bytes.fill('q', at, at + 1))
+    const db = new Database(path, { readonly: true })
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+    db.close()
+    expect(inspectOthers(bench.dir)).toMatchObject([{ faults: ['its bytes are not those that were written'] }])
+    expect(await bench.judge()).toMatchObject({ reset: 'it is damaged', read: 4 })
+    expect(bench.known()).toEqual(before)
+    expect(inspectOthers(bench.dir)).toMatchObject([{ faults: [] }])
+  },
+)
 
 test('the pages and feeds name what changed, and the page of a tag its findings', async () => {
   const bench = await openFindingsBench()

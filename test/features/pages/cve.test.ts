@@ -130,6 +130,20 @@ test('a record that upstream removed is named on the page of its CVE', async () 
   }
 })
 
+longTest('a record that upstream removed is found behind any number of others that it removed with it', async () => {
+  const served = await serve(
+    (store) => {
+      const ids = [...Array.from({ length: 1_001 }, (_, at) => `A-${at}`), 'Z-1']
+      const records = ids.map((id) => [id, JSON.stringify({ id, ...(id === 'Z-1' && { aliases: ['CVE-2026-1000'] }) })])
+      store.publishOsv(Object.fromEntries(records) as Record<string, string>)
+      store.publishOsv({ 'B-1': '{"id":"B-1"}' })
+    },
+    { people: (config) => createWeb({ config, version: '1' }) },
+  )
+  const text = textOf((await served.get('/-/ui/cve?id=CVE-2026-1000', { authorization: '' })).body.toString())
+  expect(text).toContain('Upstream removed records about it Z-1 at 2')
+})
+
 test('the packages that the records of a CVE name, and what fixes them, are in its table', async () => {
   const affected = (ecosystem: string, ...fixed: string[]) => ({
     package: { ecosystem, name: 'curl' },

@@ -211,6 +211,28 @@ test('a mirror with problems that it can serve with is ready', () => {
   expect(judgeReadiness(one, config, active, NOW).ready).toBe(true)
 })
 
+test('a refused bundle is named with what looks into it, and what ends the warning', () => {
+  const [found] = problemsOf(
+    status([], {
+      boxes: {
+        outbox: null,
+        inbox: {
+          waiting: [],
+          imported: 0,
+          superseded: 0,
+          refused: 1,
+          lastRefused: { file: "refused/it's.zip", at: '2026-05-01T10:00:00.000Z', why: 'it is not signed' },
+          problem: null,
+        },
+      },
+    }),
+    config,
+    NOW,
+  )
+  expect(found?.advice).toEqual(["patchmirror bundle inspect 'refused/it'\\''s.zip'"])
+  expect(found?.detail).toBe("refused/it's.zip: it is not signed. To end this warning, remove the file from the inbox")
+})
+
 test('what keeps an inbox from the tag that it follows is said by its kind, without the address', () => {
   const inbox = { waiting: [], imported: 0, superseded: 0, refused: 0, lastRefused: null }
   const of = (code: string): string[] =>

@@ -65,6 +65,8 @@ describe('VEX that newly says not_affected of everything', () => {
     const approval = await approve(made, refused.id)
     expect(approval).toMatchObject({ state: 'complete' })
     expect(approval.message).toContain('published, as approved: 60 of 120 findings were ruled out by VEX')
+    const { id = 0 } = made.store.changes.readLatestLogged('catalog') ?? {}
+    expect(made.store.changes.readDoubts(id)).toMatchObject({ run: approval.id, approved: ['vexRuledOut'] })
     await made.judge()
     expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 0, suppressed: 60 })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })

@@ -50,6 +50,8 @@ test('a feed of patches whose fixes are lowered is refused, and published when i
   if (approved === null) throw new Error('nothing is in quarantine')
   const approval = await made.run('feeds', { kind: 'approve', approved })
   expect(approval.message).toContain('published, as approved: 90 of 240 entries')
+  const { id = 0 } = made.store.changes.readLatestLogged('feeds') ?? {}
+  expect(made.store.changes.readDoubts(id)).toMatchObject({ run: approval.id, approved: ['entriesLost'] })
   expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
 })
 

@@ -133,6 +133,9 @@ describe('an approval', () => {
     expect(decisionOf(made, removal.id)).toBe('approved')
     expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: records.id } })
     expect(await approve(made, records.id)).toMatchObject({ state: 'complete' })
+    const { id = 0 } = made.store.changes.readLatestLogged('osv') ?? {}
+    const marked = { approved: ['affectedLost', 'removed'], counts: { removed: 80 } }
+    expect(made.store.changes.readDoubts(id)).toMatchObject(marked)
     expect(made.store.osv.countRecords()).toBe(40)
     expect(differences(made)).toEqual([])
   })

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished } from 'vitest'
+import { doubtSentence } from '../../../src/base/domain/doubts.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
 import { buildStatus } from '../../../src/server/status/report.ts'
 import { createReads } from '../../../src/store/reads.ts'
@@ -35,7 +36,11 @@ describe('records whose fixes are lowered in mass', () => {
     expect(approval.message).not.toContain('doubtful')
     expect(differences(made)).toEqual([])
     const { id = 0 } = made.store.changes.readLatestLogged('osv') ?? {}
-    expect(made.store.changes.readDoubts(id)).toBe(null) // what was approved is not doubted
+    expect(made.store.changes.readDoubts(id)).toMatchObject({ run: approval.id, approved: ['affectedLost'] })
+    expect(made.store.changes.countDoubts('osv', 0)).toEqual({}) // no bundle warns of what was approved
+    const marks = [...made.store.changes.listDoubts({ source: 'osv', after: id - 1, until: id }).values()].flat()
+    expect(marks).toHaveLength(30)
+    expect(marks.map(doubtSentence)[0]).toMatch(/^doubtful, and approved: it has fewer affected versions/)
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
     await expectSound(made.dir)
   })

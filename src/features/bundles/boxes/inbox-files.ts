@@ -61,18 +61,19 @@ function stampOf(path: string): string {
 
 /**
  * Moves a bundle's files into a folder of the inbox, with a note for a refused one; never overwrites a file, and never
- * follows a link. Returns false where that is not possible, as on a read-only medium.
+ * follows a link. Returns where the first of them is now, relative to the inbox; null where that is not possible, as on a
+ * read-only medium.
  */
 export function moveAside(
   folder: string,
   to: 'done' | 'refused',
   { name, files }: InboxFile,
   note: string | null,
-): boolean {
+): string | null {
   try {
     const aside = join(folder, to)
     if (!isThere(aside)) mkdirSync(aside, PRIVATE_FOLDER)
-    if (!lstatSync(aside).isDirectory()) return false
+    if (!lstatSync(aside).isDirectory()) return null
     const names = [...files.map((file) => basename(file)), ...(note === null ? [] : [`${name}.txt`])]
     const prefix = freePrefix(aside, names)
     if (note !== null)
@@ -81,9 +82,9 @@ export function moveAside(
         mode: PRIVATE_FILE,
       })
     for (const file of files) renameSync(file, join(aside, prefix + basename(file)))
-    return true
+    return join(to, prefix + basename(files[0] ?? name))
   } catch {
-    return false
+    return null
   }
 }
 
@@ -97,6 +98,15 @@ function freePrefix(folder: string, names: readonly string[]): string {
 
 function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+/** Reports whether a file is there, or that cannot be known, as on a failing medium. */
+export function mayBeThere(path: string): boolean {
+  try {
+    return isThere(path)
+  } catch {
+    return true
+  }
 }
 
 /**

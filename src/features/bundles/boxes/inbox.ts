@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { HOUR_MS, toIso } from '../../../base/time.ts'
 import type { InboxStatus } from '../../../base/reports/transfer.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
@@ -13,7 +13,7 @@ import { isThin } from '../thin/format.ts'
 import { judgeThin, openThin } from '../thin/whole.ts'
 import type { Tries } from './crash-counter.ts'
 import { ARRIVING, createDecisions, decide } from './decisions.ts'
-import { type InboxFile, listArrivals, listSkipped, moveAside, stripPaths } from './inbox-files.ts'
+import { type InboxFile, listArrivals, listSkipped, mayBeThere, moveAside, stripPaths } from './inbox-files.ts'
 
 /** Dependencies of an inbox. */
 interface InboxDeps {
@@ -64,14 +64,9 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   const { folder, now, elapsed = () => performance.now(), before = null, onTrouble = () => undefined } = deps
   const decisions = createDecisions({ now, elapsed })
   const counts = countsOf(before)
-  let lastRefused = before?.lastRefused ?? null
-  let problem: string | null = null
+  const refusals = createRefusals(folder, before)
+  const troubles = createTroubles(onTrouble)
   const carrier = createCarrier(deps)
-  /** What is wrong, with the code of the error; reported once, until it has ended. */
-  const trouble = ({ code, message }: Trouble): void => {
-    if (code !== problem) onTrouble(message)
-    problem = code
-  }
   let skips: ReadonlySet<string> = new Set()
   let missesBase = false
 
@@ -79,13 +74,16 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     const at = toIso(now())
     counts[outcome]++
     if (outcome === 'imported') decisions.imported()
-    if (outcome === 'refused') lastRefused = { file: arrival.name, at, why: stripPaths(detail, { inbox: folder }) }
     const note = outcome === 'refused' ? `${at} ${detail}` : null
     const moved = moveAside(folder, outcome === 'refused' ? 'refused' : 'done', arrival, note)
-    decisions.decide(arrival, moved ? 'gone' : null)
+    const file = moved ?? basename(arrival.files[0] ?? arrival.name)
+    if (outcome === 'refused') refusals.add({ file, at, why: stripPaths(detail, { inbox: folder }) })
+    decisions.decide(arrival, moved === null ? null : 'gone')
     deps.onSettled({ file: arrival.name, outcome, detail })
   }
   const fail = (arrival: InboxFile, error: unknown): void => {
+    // Somebody took it away meanwhile, or the medium: that says nothing of the bundle.
+    if (!arrival.files.every(mayBeThere)) return decisions.decide(arrival, 'gone')
     const verdict = decide(error, decisions.proven())
     missesBase ||= refusalOf(error)?.kind === 'base'
     if (verdict.outcome !== 'waiting') return settle(arrival, verdict.outcome, messageOf(error))
@@ -107,8 +105,8 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
       const { arrivals, skipped, faults } = await arrived(carrier, folder)
       if (faults.some(isAborted)) return
       faults.push(...stuckIn(decisions, deps.fetch !== undefined))
-      for (const fault of faults) trouble(describeFault(fault, folder))
-      if (faults.length === 0) problem = null
+      troubles.see(faults.map((fault) => describeFault(fault, folder)))
+      if (faults.length === 0) refusals.forgetRemoved()
       skips = reportSkipped(skipped, skips, onTrouble)
       decisions.forgetOthers(arrivals)
       reportOverdue(decisions.overdue(), onTrouble)
@@ -116,7 +114,25 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
       if (missesBase) deps.onMissingBase?.()
       missesBase = false
     },
-    status: () => ({ waiting: [...decisions.waiting(), ...carrier.arriving()], ...counts, lastRefused, problem }),
+    status() {
+      const waiting = [...decisions.waiting(), ...carrier.arriving()]
+      return { waiting, ...counts, lastRefused: refusals.last(), problem: troubles.problem() }
+    },
+  }
+}
+
+/** Refused bundles that are remembered. */
+const MOST_REFUSALS = 100
+
+/** Remembers refused bundles until somebody has removed their files, and so has seen them. */
+function createRefusals(folder: string, before: InboxStatus | null) {
+  let refusals = [before?.lastRefused ?? []].flat()
+  return {
+    add: (refused: NonNullable<InboxStatus['lastRefused']>) => void refusals.push(refused),
+    forgetRemoved(): void {
+      refusals = refusals.filter(({ file }) => mayBeThere(join(folder, file))).slice(-MOST_REFUSALS)
+    },
+    last: () => refusals.at(-1) ?? null,
   }
 }
 
@@ -162,6 +178,23 @@ function isAborted(error: unknown): boolean {
 interface Trouble {
   readonly code: string
   readonly message: string
+}
+
+/** Reports what is wrong once, until it has ended. */
+function createTroubles(report: (message: string) => void) {
+  let problem: string | null = null
+  return {
+    /** Takes what is wrong now; none: it has ended. */
+    see(troubles: readonly Trouble[]): void {
+      for (const { code, message } of troubles) {
+        if (code !== problem) report(message)
+        problem = code
+      }
+      if (troubles.length === 0) problem = null
+    },
+    /** The code of the last error; null: nothing is wrong. */
+    problem: () => problem,
+  }
 }
 
 function describeFault(error: unknown, folder: string): Trouble {

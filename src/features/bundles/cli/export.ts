@@ -5,6 +5,8 @@ import { readReference, writeReference } from '../../../config/kinds/oci-referen
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import { CARRIED } from '../format/carried.ts'
 import { DOUBTS_COUNT } from '../format/doubts.ts'
+import { WITHHELD_COUNT, isWithheld } from '../format/withheld.ts'
+import { manifestSources } from '../import/admission.ts'
 import { readSigningKey } from '../format/keys.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import { parseBytes } from '../../../config/kinds/bytes.ts'
@@ -153,7 +155,8 @@ function describeExport({ manifest, files, bytes, partial, artifact }: Exported)
   const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
   const [first = '', ...more] = files
   const counts = Object.entries(manifest.counts).filter(
-    ([kind]) => !CARRIED.some((one) => one === kind) && !kind.startsWith(DOUBTS_COUNT),
+    ([kind]) =>
+      !CARRIED.some((one) => one === kind) && !kind.startsWith(DOUBTS_COUNT) && !kind.startsWith(WITHHELD_COUNT),
   )
   const rows = counts.map(([, count]) => count)
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
@@ -163,6 +166,11 @@ function describeExport({ manifest, files, bytes, partial, artifact }: Exported)
     `  ${first}${more.length > 0 ? ` and ${counted(more.length, 'more file')}: carry all of them` : ''}`,
     ...(artifact === undefined ? [] : [`  artifact ${artifact}`]),
     `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `valid until ${expiresAt}`}`,
+    ...manifestSources(manifest).flatMap(([source]) =>
+      isWithheld(manifest, source)
+        ? [`  a newer state of ${source} is quarantined or rejected, and not in it (patchmirror runs)`]
+        : [],
+    ),
     ...partial.map((source) => `  ${source} is not whole: something of it is missing or stale (patchmirror runs)`),
   ]
 }

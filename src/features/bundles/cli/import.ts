@@ -15,6 +15,7 @@ import { type ErrorCode, MirrorError } from '../../../base/errors.ts'
 import { makeFolder } from '../../../base/files.ts'
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import { namingFaults } from '../../../store/database/open.ts'
+import { WITHHELD_ABOVE } from '../../../store/runs/rejected.ts'
 import { type Temporary, makeTemporary } from '../../../store/temporary.ts'
 import { goOffline } from '../../../base/offline.ts'
 import { counted } from '../../../base/text.ts'
@@ -224,19 +225,20 @@ function printOutcome(outcome: Outcome): void {
 }
 
 function describeReport(report: ImportReport): string {
-  const { sequence, kind, mirror, held, key, sources } = report
+  const { sequence, kind, mirror, held, key, sources, withheld } = report
   const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
   const digestLine = `digest of all that ${report.dryRun && report.outcome !== 'same' ? 'would be' : 'is'} stored: ${held}`
+  const lacks = withheld.map((source) => `  ${source}: ${WITHHELD_ABOVE}`)
   if (report.outcome === 'same') {
     const done = report.dryRun ? 'a dry run, nothing was stored' : describeSame(report)
-    return `${what} is already imported: ${done}\n${digestLine}`
+    return [`${what} is already imported: ${done}`, ...lacks, digestLine].join('\n')
   }
   const dry = 'a dry run, nothing was stored; it would be imported'
   const did = report.outcome === 'applied' ? 'imported' : dry
   const by = key === null ? 'UNSIGNED' : `signed by ${key}`
   const back = report.rollback ? '; A ROLLBACK to an older state' : ''
   const lines = sources.map(describeSource)
-  return [`${what}: ${did}, ${by}${back}`, ...lines, digestLine].join('\n')
+  return [`${what}: ${did}, ${by}${back}`, ...lines, ...lacks, digestLine].join('\n')
 }
 
 /** Says what was taken over of a bundle whose content is stored already. */

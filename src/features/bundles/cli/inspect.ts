@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs'
 import { type PublicKey, readPublicKey, readSigningKey } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
+import { WITHHELD_COUNT, isWithheld } from '../format/withheld.ts'
+import { manifestSources } from '../import/admission.ts'
 import { type Bundle, inspectBundle } from '../import/open.ts'
 import { readThinClaims } from '../thin/decode.ts'
 import { isThin } from '../thin/format.ts'
@@ -162,15 +164,17 @@ function describe(
   ]
 }
 
-function sourceTable({ sources }: Manifest): string[] {
-  const rows = Object.entries(sources).map(([name, { asOf, records, whole, snapshot }]) => {
-    return [name, asOf, String(records), whole ? 'whole' : 'PARTIAL', snapshot.slice(0, 12)]
+function sourceTable({ sources, counts }: Manifest): string[] {
+  const rows = manifestSources({ sources }).map(([name, { asOf, records, whole, snapshot }]) => {
+    const state = `${whole ? 'whole' : 'PARTIAL'}${isWithheld({ counts }, name) ? ', NEWER WITHHELD' : ''}`
+    return [name, asOf, String(records), state, snapshot.slice(0, 12)]
   })
   return [table(['source', 'as of', 'records', 'state', 'snapshot'], rows)]
 }
 
 function countTable({ counts }: Manifest): string[] {
-  const rows = Object.entries(counts).map(([kind, count]) => {
+  const shown = Object.entries(counts).filter(([kind]) => !kind.startsWith(WITHHELD_COUNT)) // the sources say it
+  const rows = shown.map(([kind, count]) => {
     return [kind, String(count?.put ?? 0), String(count?.removed ?? 0)]
   })
   return rows.length === 0 ? ['no rows: nothing changed'] : [table(['rows', 'put', 'removed'], rows)]

@@ -9,6 +9,7 @@ import type { OnProgress } from '../../../base/domain/progress.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
 import { type SummaryHeader, createStatePass } from '../../../store/replication/summary.ts'
+import { whyWithheld } from '../../../store/runs/rejected.ts'
 import { readTrust } from '../../../documents/signatures/trust.ts'
 import { sha256Hex } from '../../../base/digest.ts'
 import { faultOfRecordId } from '../../../base/domain/record-id.ts'
@@ -19,6 +20,7 @@ import { LARGEST_TRUST, TRUST_HEADER } from '../format/trust-root.ts'
 import { DATES_HEADER, datesLine } from '../format/dates.ts'
 import { DOUBT_NAMES_HEADER, MOST_CARRIED, countsOfDoubts, isCarried } from '../format/doubts.ts'
 import type { Carried } from '../format/carried.ts'
+import { countsOfWithheld } from '../format/withheld.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
 import { describeState, recordState } from './record-state.ts'
@@ -110,13 +112,20 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
     const trusted = sources.includes('catalog') ? await writeTrustRoot(snapshot, options.trustRoot, writer) : {}
     const names = await writeDoubtNames(snapshot, sources, { base: since, now: options.now(), writer })
     const dated = await addDates(snapshot, sources, written, writer)
-    const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names, ...trusted }
+    const withheld = countsOfWithheld(sources.filter((source) => whyWithheld(snapshot.reads, source) !== null))
+    const counts = {
+      ...dated,
+      ...countDoubts(snapshot, sources, since, options.now()),
+      ...withheld,
+      ...names,
+      ...trusted,
+    }
     const header = describeState(snapshot, options, pass.digests)
     const stated = { header, summary: await pass.summary(header) }
     const sequence = await recordState(snapshot, options, stated, documentsOf(snapshot, sources))
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }
     const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
-    await verifyOwn(drafts, options.keys, written.blobs, onProgress)
+    await verifyOwn(drafts, options.keys, onProgress)
     const made = thin === null ? { files: await writer.publish(), bytes } : await thin.publish(drafts, written.blobs)
     const partial = sources.filter((source) => manifest.sources[source]?.whole === false)
     if (thin !== null) await writer.discard()

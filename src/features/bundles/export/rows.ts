@@ -18,9 +18,9 @@ export interface RowsWritten {
   readonly dated: readonly string[] | null
 }
 
-/** Bytes to which a row refers: a feed document by its path, with the digest of its content, or a catalog document by its digest. */
+/** Bytes to which a row refers: a feed document by its path, or a catalog document by its digest. */
 export type Blob =
-  | { readonly kind: 'document'; readonly name: string; readonly path: string; readonly sha256: string }
+  | { readonly kind: 'document'; readonly name: string; readonly path: string }
   | { readonly kind: 'catalog-document'; readonly name: string; readonly stored: number }
 
 const PACK_BYTES = 4 * 2 ** 20
@@ -67,8 +67,8 @@ function blobOf({ row }: Difference): Blob | null {
   if (row?.kind !== 'document' && row?.kind !== 'catalog-document') return null
   const value = valueOf(row as CarriedRow<typeof row.kind>)
   if ('stored' in value) return { kind: 'catalog-document', name: value.blob, stored: value.stored }
-  const { blob: name, key: path, sha256 } = value
-  return name === null ? null : { kind: 'document', name, path, sha256 }
+  const { blob: name, key: path } = value
+  return name === null ? null : { kind: 'document', name, path }
 }
 
 function createPacks(writer: BundleWriter, source: SourceName) {

@@ -27,7 +27,7 @@ export interface Admission {
 }
 
 /** Returns the sources of a manifest. */
-export function manifestSources(manifest: Manifest): [SourceName, ManifestSource][] {
+export function manifestSources(manifest: Pick<Manifest, 'sources'>): [SourceName, ManifestSource][] {
   return Object.entries(manifest.sources) as [SourceName, ManifestSource][] // its keys were checked
 }
 
@@ -83,7 +83,7 @@ function whyRestored(
 
 /** Reports whether a bundle has a lower sequence than the last import from its mirror. */
 function countsBack({ mirror, sequence, sources }: Manifest, stored: StoredSources): boolean {
-  return manifestSources({ sources } as Manifest).some(([name, { digest }]) => {
+  return manifestSources({ sources }).some(([name, { digest }]) => {
     const last = stored.get(name)?.imported ?? null
     if (last === null || last.mirror !== mirror) return false
     return sequence < last.sequence || (sequence === last.sequence && last.sources[name] !== digest)
@@ -113,7 +113,7 @@ function olderThan(
 
 function refuseGap({ kind, base, sources }: Manifest, stored: StoredSources): void {
   if (kind === 'full' || base === null) return
-  for (const [name, { digest, bases }] of manifestSources({ sources } as Manifest)) {
+  for (const [name, { digest, bases }] of manifestSources({ sources })) {
     const here = stored.get(name)
     if (here === undefined || here.digest === digest || bases.includes(here.digest)) continue
     const last = here.imported

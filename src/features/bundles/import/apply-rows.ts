@@ -217,9 +217,9 @@ function createWriters({ bundle, store, source, runId }: RowContext): Writers {
   }
 }
 
-/** The stored bytes of a whole document, null when upstream has none. Throws `bundle` when they are not the row's. */
-async function readDocument(
-  { read }: Bundle,
+/** Returns the stored bytes of a whole document, null when upstream has none. Throws `bundle` when they are not the row's. */
+export async function readDocument(
+  { read }: Pick<Bundle, 'read'>,
   { key, present, blob, size, sha256 }: PutLine<'document'>['value'],
 ): Promise<Buffer | null> {
   if (!present && blob === null) return null

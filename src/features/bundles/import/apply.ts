@@ -4,6 +4,8 @@ import type { SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
 import { nameStorageError } from '../../../store/database/faults.ts'
 import { combineDigests } from '../../../store/replication/rows.ts'
+import { isWithheldAbove } from '../../../store/runs/rejected.ts'
+import { isWithheld } from '../format/withheld.ts'
 import { type Admission, type StoredSources, admit, manifestSources } from './admission.ts'
 import { confirmRows } from './apply-rows.ts'
 import { applyDates } from './carried/dates.ts'
@@ -52,7 +54,7 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   await bundle.verify((done, total) => {
     progress({ phase: 'verify', unit: 'bytes', done, total })
   })
-  const missing = dryRun ? 0 : await checkSpace(options)
+  const missing = await checkSpace(options)
   const staged = new Map<SourceName, number>()
   if (dryRun) return report(options, admission, await publish(options, admission, stored, staged, null))
   const runs = await startRuns(options, [...stored.keys()])
@@ -69,16 +71,14 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
 const ignore: OnProgress = () => undefined
 
 /**
- * Records in the ledger that the stored content was imported again with a later date, a higher sequence or a rollback.
+ * Records in the ledger that the stored content was imported again with a later date, a higher sequence or a rollback, or
+ * with other news of what is withheld.
  * Returns whether there was any of these.
  */
 async function confirm(options: ImportOptions, stored: StoredSources, { rollback }: Admission): Promise<boolean> {
   const { bundle, store } = options
   const { mirror, sequence, createdAt } = bundle.manifest
   refuseOtherFacts(store, bundle.manifest)
-  const younger = manifestSources(bundle.manifest)
-    .filter(([source, { asOf }]) => Date.parse(asOf) > (stored.get(source)?.asOf ?? 0))
-    .map(([source]) => source)
   const counts = [...stored.values()].some(
     ({ imported: last }) => last === null || (last.mirror === mirror && last.sequence < sequence),
   )
@@ -86,6 +86,14 @@ async function confirm(options: ImportOptions, stored: StoredSources, { rollback
     ({ imported: last }) => last === null || (last.mirror === mirror && last.createdAt <= Date.parse(createdAt)),
   )
   const trust = isLatest || rollback ? await otherTrustRoot([bundle], store) : null
+  const isNews = (source: SourceName): boolean =>
+    isLatest && isWithheld(bundle.manifest, source) !== isWithheldAbove(store, source)
+  const younger = manifestSources(bundle.manifest)
+    .filter(([source, { asOf }]) => {
+      const later = Date.parse(asOf) - (stored.get(source)?.asOf ?? 0)
+      return later > 0 || (later === 0 && isNews(source))
+    })
+    .map(([source]) => source)
   if (younger.length === 0 && !counts && !rollback && trust === null) return false
   const runs = await startRuns(options, rollback ? [...stored.keys()] : younger)
   await store.transaction(async () => {
@@ -124,7 +132,9 @@ function report(options: ImportOptions, admission: Admission, sources: SourceRep
   const { bundle, dryRun = false } = options
   const { mirror, sequence, kind, digest } = bundle.manifest
   const outcome = outcomeOf(options, admission)
-  const result = { mirror, sequence, kind, digest, key: bundle.key, rollback: admission.rollback, sources }
+  const named = manifestSources(bundle.manifest).map(([source]) => source)
+  const withheld = named.filter((source) => isWithheld(bundle.manifest, source))
+  const result = { mirror, sequence, kind, digest, key: bundle.key, rollback: admission.rollback, withheld, sources }
   return { ...result, outcome, dryRun, renewed: false, held: digestThen(options) }
 }
 

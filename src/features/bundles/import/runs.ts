@@ -5,8 +5,10 @@ import { type DoubtCounts, doubtText, doubtedCount, doubtedKinds } from '../../.
 import { type SourceName, SOURCES } from '../../../base/domain/sources.ts'
 import type { Writes } from '../../../store/writer.ts'
 import { doubtsCounted } from '../format/doubts.ts'
+import { isWithheld } from '../format/withheld.ts'
 import type { Manifest } from '../format/manifest.ts'
 import type { RowKind } from '../../../store/replication/rows.ts'
+import { WITHHELD_ABOVE } from '../../../store/runs/rejected.ts'
 import { scopeFact } from '../../../store/runs/run-scope.ts'
 import type { RunFacts } from '../../../store/runs/runs.ts'
 import { readDoubtNames } from './carried/doubts.ts'
@@ -50,7 +52,8 @@ export async function startRuns(
         const given = bundle.manifest.sources[source]
         const doubts = message === null ? doubtsCounted(manifests, source) : {}
         const summary = `${back}${message ?? describe(changed[source])}`
-        const text = [summary, ...doubtSentences(doubts)].join('; ')
+        const withheld = isWithheld(bundle.manifest, source)
+        const text = [summary, ...doubtSentences(doubts), ...(withheld ? [WITHHELD_ABOVE] : [])].join('; ')
         store.runs.endRun(id, {
           state: given?.whole === false ? 'partial' : 'complete',
           asOf: Date.parse(given?.asOf ?? ''),
@@ -62,6 +65,7 @@ export async function startRuns(
             ...scopeFact(store.snapshots.readSnapshot(source)),
             ...factsOf(changed[source]),
             ...doubtFacts(doubts),
+            ...(withheld && { withheld: 1 }),
             ...(rollback && { rollback }),
           },
           endedAt: now(),

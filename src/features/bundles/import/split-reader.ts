@@ -56,8 +56,8 @@ export async function openParts(paths: readonly string[]): Promise<SplitParts> {
 /** Opens without blocking: a pipe without a writer would block for ever. It is refused after opening. */
 const READ = constants.O_RDONLY | constants.O_NONBLOCK
 
-/** Temporary faults of this computer or its configuration, not of the file. */
-const TEMPORARY: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EACCES', 'EPERM', 'EIO', 'ENOMEM'])
+/** Errors that say that there is no such file. All others are of this computer or of the medium, and say nothing of the bundle. */
+const NO_FILE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
 
 async function openFile(path: string): Promise<FileHandle> {
   try {
@@ -69,8 +69,7 @@ async function openFile(path: string): Promise<FileHandle> {
     if (error instanceof MirrorError) throw error
     const code = systemCode(error) ?? ''
     const why = code === 'ENOENT' ? 'is missing' : `cannot be read (${messageOf(error)})`
-    const temporary = TEMPORARY.has(code)
-    throw new MirrorError(temporary ? 'storage' : 'bundle', `${path} ${why}`, { cause: error })
+    throw new MirrorError(NO_FILE.has(code) ? 'bundle' : 'storage', `${path} ${why}`, { cause: error })
   }
 }
 
@@ -119,9 +118,8 @@ async function readFrom(
   try {
     return await file.read(target, offset, length, position)
   } catch (error) {
-    const message = `${path} cannot be read (${messageOf(error)}): the medium may be damaged, copy it again`
-    const temporary = TEMPORARY.has(systemCode(error) ?? '')
-    throw new MirrorError(temporary ? 'storage' : 'bundle', message, { cause: error })
+    const message = `${path} cannot be read (${messageOf(error)}): the medium is gone or damaged, copy it again`
+    throw new MirrorError('storage', message, { cause: error })
   }
 }
 

@@ -16,7 +16,7 @@ import { applyRows, confirmRows } from './apply-rows.ts'
 import { digestOthers, prove } from './proof.ts'
 import type { ImportRuns } from './runs.ts'
 import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
-import { eachMissing, writeDocument } from './documents/staging.ts'
+import { eachMissing, proveDocument, writeDocument } from './documents/staging.ts'
 import { canFill, fillRecords } from './records/fill.ts'
 
 /** Reads the stored state of each source of a bundle; this takes a pass over their rows, unless they are known. */
@@ -192,8 +192,10 @@ async function applyDocuments(
   const missing = []
   for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
   for (const document of missing) {
-    if (dryRun) store.carried.putDocument(document.value)
-    else await writeDocument(bundle, store, document)
+    if (dryRun) {
+      await proveDocument(bundle, document)
+      store.carried.putDocument(document.value)
+    } else await writeDocument(bundle, store, document)
   }
   return { put: missing.length, removed: store.catalog.sweepDocuments() }
 }

@@ -60,5 +60,7 @@ export interface ImportReport {
   /** The trusted signing key; null: unsigned. */
   key: string | null
   rollback: boolean
+  /** Sources of which the mirror that made the bundle withheld a newer state. */
+  withheld: SourceName[]
   sources: SourceReport[]
 }

@@ -124,7 +124,7 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
     const id = digestOfCatalog(store, source)
     store.snapshots.replaceSnapshot({ ...before, id, runId, publishedAt: now() })
     artifacts?.account()
-    if (artifacts !== null) noteDoubts(context, last, artifacts.verdict)
+    if (artifacts !== null) noteDoubts(context, last, [artifacts.verdict], { isApproved: false })
     return Promise.resolve({ commit: true })
   })
 }

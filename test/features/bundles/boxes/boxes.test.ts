@@ -5,6 +5,7 @@ import {
   readFileSync,
   readdirSync,
   renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -304,6 +305,34 @@ describe('the inbox', () => {
     ])
     expect(readFileSync(join(box, 'refused', 'unsigned.zip.txt'), 'utf8')).toContain('not signed')
     expect(readdirSync(box).sort()).toEqual(['note.txt', 'refused'])
+    const left: (string | undefined)[] = []
+    for (let i = 0; i < 4; i++) {
+      const file = inbox.status().lastRefused?.file
+      left.push(file)
+      if (file !== undefined) rmSync(join(box, file))
+      await look()
+    }
+    expect(left.toSorted()).toEqual(['refused/damaged.zip', 'refused/foreign.zip', 'refused/unsigned.zip', undefined])
+    expect(inbox.status()).toMatchObject({ refused: 3, lastRefused: null })
+  })
+
+  test('does not call refused what is taken away while it is read', async () => {
+    const box = folder()
+    const { dir } = below()
+    await writeBundle(join(box, 'a.zip'), [signer()])
+    const settled: unknown[] = []
+    const tries = {
+      begin: () => [rmSync(join(box, 'a.zip'))].length > 0,
+      end: () => undefined,
+      takeBack: () => undefined,
+    }
+    const trust = { keys: [signer()], revoked: new Set<string>(), now: Date.now }
+    const apply = () => Promise.reject(new Error('nothing is left to apply'))
+    const onSettled = (one: unknown): void => void settled.push(one)
+    const inbox = createInboxImporter({ folder: box, dataDir: dir, trust, apply, tries, now: Date.now, onSettled })
+    for (let i = 0; i < 3; i++) await inbox.look()
+    expect([settled, readdirSync(box)]).toEqual([[], []])
+    expect(inbox.status()).toMatchObject({ waiting: [], refused: 0, lastRefused: null })
   })
 
   test('on a read-only medium imports each bundle once', async () => {

@@ -96,7 +96,7 @@ longTest('bundles of a restored source mirror are refused until it has another i
   await look()
   const outcomes = settled.map(({ file, outcome }) => `${file} ${outcome}`)
   expect(outcomes.sort()).toEqual(['back-1.zip refused', 'back-2.zip refused', 'late.zip superseded'])
-  expect(inbox.status().lastRefused?.file).toBe('back-2.zip')
+  expect(inbox.status().lastRefused?.file).toBe('refused/back-2.zip')
   const why = (name: string): string => readFileSync(join(box, 'refused', `${name}.txt`), 'utf8')
   expect(why('back-1.zip')).toMatch(
     /sequence of the source mirror went backwards.*same sequence 1 was imported.*"patchmirror bundle inspect --new-identity"/,

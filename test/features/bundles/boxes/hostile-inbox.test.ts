@@ -147,7 +147,7 @@ describe('an inbox', () => {
     const { look, imported, status } = inboxOf(folder, createTries(dataDir))
     await look()
     expect(imported).toEqual(['b.zip'])
-    expect(status()).toMatchObject({ refused: 1, lastRefused: { file: 'a.zip' } })
+    expect(status()).toMatchObject({ refused: 1, lastRefused: { file: 'refused/a.zip' } })
     const note = readFileSync(join(folder, 'refused', 'a.zip.txt'), 'utf8')
     expect(note).toContain('the process ended twice')
     await writeBundle(join(folder, 'a.zip'), [key])

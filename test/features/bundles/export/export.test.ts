@@ -177,6 +177,31 @@ test.each([
   )
 })
 
+/** The row of a feed, and that of the first record. */
+const OF_FEED = `WHERE path = '${PATCH_FEED}'`
+const OF_RECORD = 'WHERE id = (SELECT min(id) FROM osv_record)'
+
+test.each([
+  ['a feed of which only the row is left', `UPDATE document SET body = NULL ${OF_FEED}`],
+  ['a feed of another size than its row says', `UPDATE document SET size = size + 1 ${OF_FEED}`],
+  ['a feed whose row says that upstream has none', `UPDATE document SET present = 0 ${OF_FEED}`],
+  ['a record with another digest than its row says', `UPDATE osv_record SET sha256 = zeroblob(32) ${OF_RECORD}`],
+])('%s is not exported, since no mirror would accept it', async (_name, sql) => {
+  const bench = await mirror()
+  tamper(bench.dir, sql)
+  await expect(exportBundle(optionsFor(bench))).rejects.toMatchObject({ code: 'corrupt' })
+})
+
+test('a record whose stored bytes are damaged is in no delta', async () => {
+  const bench = await mirror()
+  const { manifest } = await exportBundle(optionsFor(bench))
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  tamper(bench.dir, 'UPDATE osv_body SET bytes = zeroblob(length(bytes))')
+  const delta = exportBundle(optionsFor(bench, { since: String(manifest.sequence) }))
+  await expect(delta).rejects.toThrow(/^no mirror would accept this bundle: record ROOT-/)
+})
+
 describe('a delta export', () => {
   test('contains the changes since the named export, and the changed records alone', async () => {
     const bench = await mirror()

@@ -53,7 +53,7 @@ async function bundleOf(records: readonly Given[]) {
 type Opened = Awaited<ReturnType<typeof bundleOf>>
 
 /** Reads the records here, as those of a small archive are. */
-function readHere(bundle: Opened, use: (chunk: Chunk) => void): Promise<void> {
+function readHere(bundle: Opened, use: (chunk: Chunk) => void): Promise<unknown> {
   return sendRecords(bundle, (chunk) => {
     use(chunk)
     return Promise.resolve(new Uint8Array(chunk.buffer))

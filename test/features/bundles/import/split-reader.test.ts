@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { beforeEach, describe, expect } from 'vitest'
 import { openBundle } from '../../../../src/features/bundles/import/open.ts'
+import { openParts } from '../../../../src/features/bundles/import/split-reader.ts'
 import { groupFiles } from '../../../../src/features/bundles/format/split-names.ts'
 import { createBundleWriter } from '../../../../src/features/bundles/export/writer.ts'
 import { SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from '../fixtures.ts'
@@ -103,6 +104,14 @@ describe('a bundle in parts', () => {
     const bundle = await openBundle([path], whom)
     await bundle.close()
   })
+})
+
+test('a file that cannot be read any more is a fault of the medium, which says nothing of the bundle', async () => {
+  const path = join(folder, 'pulled.zip')
+  writeFileSync(path, 'a bundle')
+  const parts = await openParts([path])
+  await parts.close()
+  await expect(parts.read(0, 4)).rejects.toMatchObject({ code: 'storage' })
 })
 
 test('the files of several bundles are grouped by bundle', () => {

@@ -118,6 +118,14 @@ export async function writeDocument(bundle: Bundle, store: Writes, document: Inc
   }
 }
 
+/** Reads a document of a bundle and stores nothing. Throws `bundle` if its content does not match its key. */
+export async function proveDocument(bundle: Bundle, document: IncomingDocument): Promise<void> {
+  for await (const one of documentWrites(bundle, document)) {
+    if (one.kind === 'row') await one.proven
+    else if (one.kind === 'chunk') void one.inflated.then(() => freeBytes(one.bytes))
+  }
+}
+
 /** Gathers writes and stores them in transactions of some megabytes. */
 interface Batch {
   /** Throws `bundle` when the batch is written and the content of a document does not match its key. */

@@ -23,13 +23,13 @@ import {
 const MOST_CONTENT = 1 << 21
 
 /**
- * Reads the records of a full bundle, rows and archive together, verifies that the bytes of each are those that its row
- * names, and sends them in chunks (`eachInChunk`). Throws `bundle`.
+ * Reads the records of a bundle, rows and archive together, verifies that the bytes of each are those that its row
+ * names, and sends them in chunks (`eachInChunk`). Returns how many they are. Throws `bundle`.
  */
 export async function sendRecords(
   bundle: Pick<Contents, 'read' | 'source'> & Pick<BundleExcerpt, 'manifest'>,
   send: SendChunk,
-): Promise<void> {
+): Promise<number> {
   const archive = createRecordMembers(bundle)
   const batch = createBatch(bundle.manifest)
   let chunk = new Uint8Array(TRANSFER_BYTES)
@@ -39,13 +39,16 @@ export async function sendRecords(
     await refuseWrong(bundle, batch.writeTo(Buffer.from(chunk.buffer)))
     chunk = await send(chunk.subarray(0, bytes))
   }
+  let records = 0
   for await (const { put } of eachLine(bundle, 'osv', 'osv-record')) {
-    if (put === null) continue // a full bundle removes nothing: `eachLine` refuses it
+    if (put === null) continue
     const member = await archive.find(put.key)
     if (!batch.hasRoom(put.value, member)) await flush()
     batch.add(put.value, member)
+    records++
   }
   if (batch.bytes() > 0) await flush()
+  return records
 }
 
 /** Reads records again, each by itself, and throws `bundle` with the fault of the first that has one. */

@@ -16,7 +16,7 @@ export function askedSources({ query, signedIn }: PageCall): readonly SourceName
 /** Says what the guard doubted of a logged snapshot, one sentence a kind. */
 export function doubtWords({ changes }: Pick<Reads, 'changes'>, { id }: LoggedSnapshot): string[] {
   const doubts = changes.readDoubts(id)
-  return doubts === null ? [] : doubtSummaries(doubts.run, doubts.doubted, doubts.counts)
+  return doubts === null ? [] : doubtSummaries(doubts)
 }
 
 /** Returns the doubts of one logged snapshot by the ids of the records. */
