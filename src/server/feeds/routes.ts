@@ -172,7 +172,7 @@ function createRoutes(options: MirrorOptions): Route {
     const { request, response } = exchange
     if (found === 'missing') {
       const error = missingFeed(served.reads, config, paths.sourceOf(path) ?? 'feeds', path)
-      return sendProblem(request, response, { ...unmirrored(error), origin })
+      return sendProblem(request, response, unmirrored(error, origin))
     }
     if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
@@ -187,8 +187,7 @@ function createRoutes(options: MirrorOptions): Route {
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
     if (id !== null) return answerRecord(exchange, id, url)
-    if (answerOther(exchange, url)) return undefined
-    sendProblem(exchange.request, exchange.response, { ...pathNotFound(path), headers: UNMIRRORED })
+    if (!answerOther(exchange, url)) sendProblem(exchange.request, exchange.response, unknownFeed(path))
     return undefined
   }
 }
@@ -197,9 +196,14 @@ function createRoutes(options: MirrorOptions): Route {
 const UNMIRRORED = { 'X-Mirror-Incomplete': 'feeds.extraPaths' }
 
 /** Returns the 404 of a feed that is not mirrored. Throws the error of one that may be later. */
-function unmirrored(error: MirrorError): Problem {
+function unmirrored(error: MirrorError, origin: SnapshotOrigin): Problem {
   if (error.code !== 'not_found') throw error
-  return { status: 404, error: 'not_found', message: error.message, headers: UNMIRRORED }
+  return { status: 404, error: 'not_found', message: error.message, headers: UNMIRRORED, origin }
+}
+
+/** Returns the 404 of a path that is no mirrored one. */
+function unknownFeed(path: string): Problem {
+  return { ...pathNotFound(path), headers: UNMIRRORED }
 }
 
 /** Null for a target that cannot be decoded. */
