@@ -10,6 +10,8 @@ import {
   nothingKnown,
   waitOf,
 } from '../../src/features/fleet/knowledge.ts'
+import { loadFleet } from '../../src/features/pages/pages/transfer/fleet.ts'
+import type { PageCall } from '../../src/features/pages/page.ts'
 import { type NodeReport, initialState } from '../../src/features/fleet/turn.ts'
 import { loadQuick } from '../support/limits.ts'
 
@@ -58,6 +60,22 @@ test.each<[string, Partial<FleetKnowledge>, string, number | null]>([
   expect(deliveryRefusal(all.report)).toMatch(words)
   const [, , , , read] = FLEET_METRICS.find(([name]) => name === 'patchmirror_fleet_has_leader') ?? []
   expect(read?.({ fleet: status } as Figures)).toEqual([[figure]])
+})
+
+test.each([
+  [0, 'nothing is served yet'],
+  [3, 'what is stored is served'],
+])('the page of the fleet says why generations are refused: %i is served', (served, effect) => {
+  const { config } = loadQuick({ env: {}, cwd: tmpdir() })
+  const known = {
+    ...nothingKnown(),
+    failingSince: NOON,
+    served,
+    report: report({ refused: 'hole', message: 'a hole' }),
+  }
+  const fleet = fleetStatusOf({ config, known, now: Date.now }, false)
+  const page = loadFleet({ status: { fleet }, now: NOON } as PageCall)
+  expect(page.blocks[0]).toMatchObject({ title: `The fleet fails here; ${effect}`, text: 'a hole' })
 })
 
 /** The report of a follower that read no lease. */

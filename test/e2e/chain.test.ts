@@ -98,6 +98,14 @@ test('what the scope of the upper mirror leaves out is not taken for what the se
   expect(served.out).toMatch(/sbom .* upstream answered 404 .*; upstream is a mirror, and may lack it/)
 })
 
+test('a feed that the upper mirror does not mirror is not taken for one that the service does not have', async () => {
+  expect((await world.patchmirror('sync', 'feeds')).code).toBe(0)
+  const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  world.env['PATCHMIRROR_FEEDS_EXTRA_PATHS'] = '/external/extra'
+  const { code, out } = await lower(upper.url, 'sync', 'feeds')
+  expect([code, out]).toEqual([3, expect.stringMatching(/extra: upstream answered 404 .*may lack it/)])
+})
+
 longTest('a mirror of a mirror keeps what the upper one does not list any more because it lacks it', async () => {
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
   const whole = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })

@@ -1,8 +1,9 @@
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
+import { toIso } from '../../base/time.ts'
 import { fleetTrust } from '../bundles/format/keys.ts'
 import { inspectStore } from '../fleet/generations/inspect.ts'
-import { type Lease, fetchLease } from '../fleet/lease/lease.ts'
+import { type StoredLease, endOf, fetchLease } from '../fleet/lease/lease.ts'
 import { openObjectStore } from '../fleet/objects/open-store.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { listedFindings } from './listed.ts'
@@ -33,7 +34,7 @@ async function store(world: DoctorWorld, config: Config): Promise<Finding> {
   const objects = await openObjectStore(fleet)
   try {
     const { newest, doubts } = await inspectStore(objects, fleetTrust(config, world.now), config.data.dir)
-    const [lease] = await fetchLease(objects)
+    const lease = await fetchLease(objects)
     const found =
       newest === null
         ? warning(
@@ -53,14 +54,17 @@ async function store(world: DoctorWorld, config: Config): Promise<Finding> {
 }
 
 /** Whether the lease names a mirror that leads now, by the clock of this machine. */
-function leadership(lease: Lease | null, isSoleWriter: boolean, now: number): Finding {
+function leadership({ lease, writtenAt }: StoredLease, isSoleWriter: boolean, now: number): Finding {
   if (isSoleWriter) return skipped('fleet.role is sole-writer: there is no lease')
   const action =
     'Start a mirror with fleet.role auto or writer; a running standby takes over by itself. Until then nothing new is published, and all readers serve what they have.'
   if (lease === null || lease.released) return warning('no mirror leads the fleet', action)
-  const { name, expiresAt } = lease
-  if (Date.parse(expiresAt) + lease.seconds * 1000 > now) return fine(`${name} leads`)
-  return warning(`no mirror leads the fleet: the lease of ${name} ended at ${expiresAt}`, action)
+  const end = endOf(lease, writtenAt)
+  if (end + lease.seconds * 1000 > now) return fine(`${lease.name} leads`)
+  return warning(
+    `no mirror leads the fleet, if the clock here is right: the lease of ${lease.name} ended at ${toIso(end)}`,
+    action,
+  )
 }
 
 /** What the daemon says of itself as a member of the fleet. */

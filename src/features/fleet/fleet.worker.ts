@@ -290,7 +290,9 @@ function createReplica(options: ReplicaOptions): Generations {
         const prepared = await follower.prepare(newest)
         onProgress({ prepared: newest.generation.generation })
         const stagedMs = performance.now() - begun
-        const ms = Math.ceil(stagedMs + (await follower.commit(prepared)))
+        // All begin to serve it now; a standby has work on it after that.
+        const onStored = (): void => onProgress({ applied: facts })
+        const ms = Math.ceil(stagedMs + (await follower.commit(prepared, { onStored })))
         if (prepared.at !== null) takeovers.unshift({ ms, bytes: prepared.bytes })
         takeovers.splice(TAKEOVERS)
       }

@@ -179,7 +179,7 @@ function logFailure(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | nul
   const last = before?.failing ?? null
   if (failing?.message === last?.message) return
   if (failing !== null) log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
-  else log.info({}, 'fleet: the object store can be used again')
+  else log.info({}, 'fleet: this mirror follows and publishes again')
 }
 
 function logUnnotified(log: Pick<Logger, 'info'>, before: string | null, unnotified: string | null): void {

@@ -16,6 +16,8 @@ interface NodeOptions {
   readonly generations: Generations
   /** Milliseconds between two looks at the store. */
   readonly pollMs: () => number
+  /** Milliseconds after which a reader reads the lease again; ten minutes without it. */
+  readonly leaseMs?: number
   /** Milliseconds after a commit before it is published, so that commits that follow each other closely are one generation. */
   readonly settleMs?: number
   /** Unix milliseconds. */
@@ -77,7 +79,8 @@ export function startNode(options: NodeOptions): FleetNode {
   const report = (): void => onReport(reportOf(keeper, state))
   let turnedAt = 0
   const poll = (): void => {
-    const isDue = state.leads === null || performance.now() - turnedAt >= CONFIRM_MS
+    const isDue =
+      state.leads === null || state.failing?.isPassing === true || performance.now() - turnedAt >= CONFIRM_MS
     void (isDue ? queue.add(turn) : Promise.resolve()).finally(() => {
       after(jittered(options.pollMs()), poll)
     })
@@ -125,17 +128,25 @@ function createExpecting(state: NodeState, look: (next: () => void) => void): Fl
   }
 }
 
+/** How often a reader reads the lease at least, milliseconds: a leader that died publishes nothing that would say so. */
+const LEASE_MS = 600_000
+
 /**
- * Has a reader read the lease when another mirror has published, and not in between; and after each look that refused something, as
+ * Has a reader read the lease when another mirror has published, and seldom in between; and after each look that refused something, as
  * it then does not see who publishes. While the store does not answer, it is not asked for the lease either.
  */
-function createLeaderFinder({ role, keeper }: NodeOptions): (state: NodeState) => Promise<void> {
+function createLeaderFinder({ role, keeper, leaseMs = LEASE_MS }: NodeOptions): (state: NodeState) => Promise<void> {
   let found: number | null = null
+  let readAt = performance.now()
   return async ({ newest, failing }) => {
     if (role !== 'reader' || failing?.refused === null) return
     const epoch = newest?.epoch ?? 0
     const isFirst = found === null && keeper.leadership().failure === null // it was read at the start
-    if (failing !== null || (epoch !== found && !isFirst)) await keeper.step(false)
+    const isDue = performance.now() - readAt >= leaseMs || (epoch !== found && !isFirst)
+    if (failing !== null || isDue) {
+      await keeper.step(false)
+      readAt = performance.now()
+    }
     if (keeper.leadership().failure === null) found = epoch
   }
 }

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/errors.ts'
 import type { LeaseKeeper } from './lease/keeper.ts'
+import { FleetError } from './objects/object-store.ts'
 import type { Lease } from './lease/lease.ts'
 import type { Takeover } from './look/message.ts'
 
@@ -30,6 +31,8 @@ interface FollowedState {
 interface Failing {
   readonly refused: string | null
   readonly message: string
+  /** Whether it may work at the next poll: the store was busy, or did not answer. */
+  readonly isPassing?: boolean
 }
 
 /** Generations on the store, as a node of a fleet uses them. */
@@ -144,7 +147,8 @@ export async function performTurn(options: TurnOptions, state: NodeState): Promi
     if (state.leads !== null && performance.now() >= state.collectAt) await collect(options, state)
     state.failing = state.leads === null ? refusal : null
   } catch (error) {
-    state.failing = { refused: generations.whyRefused(error), message: messageOf(error) }
+    const isPassing = error instanceof FleetError && error.isPassing
+    state.failing = { refused: generations.whyRefused(error), message: messageOf(error), isPassing }
   }
 }
 

@@ -4,7 +4,8 @@ import { holderFor } from '../../base/connections/responses.ts'
 import type { EdgeFields } from '../http/edge-fields.ts'
 import { PUBLIC_CACHING, type Exchange, type Heads, sendAnswer } from '../http/response.ts'
 import type { FeedAnswer } from '../snapshot/documents.ts'
-import { type Failures, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
+import type { MirrorError } from '../../base/errors.ts'
+import { type Failures, type Problem, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
 import { otherParameters, readPatchFilter } from '../snapshot/patch-filter.ts'
@@ -169,7 +170,10 @@ function createRoutes(options: MirrorOptions): Route {
     more: readonly string[],
   ): void => {
     const { request, response } = exchange
-    if (found === 'missing') throw missingFeed(served.reads, config, paths.sourceOf(path) ?? 'feeds', path)
+    if (found === 'missing') {
+      const error = missingFeed(served.reads, config, paths.sourceOf(path) ?? 'feeds', path)
+      return sendProblem(request, response, unmirrored(error, origin))
+    }
     if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
     sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
@@ -183,9 +187,23 @@ function createRoutes(options: MirrorOptions): Route {
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
     if (id !== null) return answerRecord(exchange, id, url)
-    if (!answerOther(exchange, url)) sendProblem(exchange.request, exchange.response, pathNotFound(path))
+    if (!answerOther(exchange, url)) sendProblem(exchange.request, exchange.response, unknownFeed(path))
     return undefined
   }
+}
+
+/** Tells another mirror that a 404 is no evidence: which feeds are mirrored here is a matter of settings. */
+const UNMIRRORED = { 'X-Mirror-Incomplete': 'feeds.extraPaths' }
+
+/** Returns the 404 of a feed that is not mirrored. Throws the error of one that may be later. */
+function unmirrored(error: MirrorError, origin: SnapshotOrigin): Problem {
+  if (error.code !== 'not_found') throw error
+  return { status: 404, error: 'not_found', message: error.message, headers: UNMIRRORED, origin }
+}
+
+/** Returns the 404 of a path that is no mirrored one. */
+function unknownFeed(path: string): Problem {
+  return { ...pathNotFound(path), headers: UNMIRRORED }
 }
 
 /** Null for a target that cannot be decoded. */

@@ -74,7 +74,7 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
     const more = { detail: reason, since: failing?.since ?? null, effect, advice: commands, unready: true }
     found.push(problem('fleet', 'failed', 'Fleet', 'its generations are not served in time', more))
   } else if (failing !== null) {
-    const text = failing.refused === null ? 'its object store cannot be used' : 'a generation is refused'
+    const text = failing.refused === null ? 'it cannot follow or publish now' : 'a generation is refused'
     const effect = publishedAt === null ? null : 'what is stored is served, and gets older'
     const more = { detail: failing.message, since: failing.since, effect, advice: commands }
     found.push(problem('fleet', 'warning', 'Fleet', text, more))

@@ -9,7 +9,9 @@ import type { UpstreamLack } from './index-parser.ts'
  */
 export function lackAbove(meta: Pick<Meta, 'headers'>, own: ScopeSettings): UpstreamLack | null {
   const value = meta.headers['x-mirror-scope']
-  const above = typeof value === 'string' ? scopeIn(value) : null
+  const above = value === undefined ? null : scopeIn(value)
+  if (above === 'unreadable')
+    return { why: 'upstream is a mirror of a part of the records, and its X-Mirror-Scope cannot be read', scope: null }
   if (above !== null && !isWithin(own, above)) {
     const why = `upstream is a mirror of a part of the records: ${describeOsvScope(above)}`
     return { why, scope: JSON.stringify(above) }
@@ -47,23 +49,27 @@ function sorted({ include, exclude, vendors }: ScopeSettings): ScopeSettings {
   return { include: include.toSorted(), exclude: exclude.toSorted(), vendors }
 }
 
+const LIST = '(?:include|exclude|vendors)="[^"]*"'
+const VALUE = new RegExp(`^${LIST}(?:, ${LIST})*$`)
+
 /** Parses X-Mirror-Scope, as `include="npm,Ubuntu", exclude="GHSA-", vendors="Root"`. */
-function scopeIn(value: string): ScopeSettings {
-  return {
-    include: entriesOf(value, 'include'),
-    exclude: entriesOf(value, 'exclude'),
-    vendors: entriesOf(value, 'vendors'),
+function scopeIn(value: unknown): ScopeSettings | 'unreadable' {
+  if (typeof value !== 'string' || !VALUE.test(value)) return 'unreadable'
+  try {
+    return {
+      include: entriesOf(value, 'include'),
+      exclude: entriesOf(value, 'exclude'),
+      vendors: entriesOf(value, 'vendors'),
+    }
+  } catch {
+    return 'unreadable'
   }
 }
 
-/** Returns the entries of a list in the header; none where it is not there, or not readable. */
+/** Returns the entries of a list in the header; none where it is not there. Throws where it is not encoded as it should be. */
 function entriesOf(value: string, list: string): string[] {
   const text = new RegExp(`${list}="([^"]*)"`).exec(value)?.[1] ?? ''
-  try {
-    return decodeURI(text)
-      .split(',')
-      .filter((entry) => entry !== '')
-  } catch {
-    return []
-  }
+  return decodeURI(text)
+    .split(',')
+    .filter((entry) => entry !== '')
 }

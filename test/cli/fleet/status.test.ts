@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { describeLease, leaderOrFormer, withLags } from '../../../src/features/fleet/cli/status.ts'
+import type { StoredLease } from '../../../src/features/fleet/lease/lease.ts'
 import { toIso } from '../../../src/base/time.ts'
 import type { KnownGeneration } from '../../../src/features/fleet/generations/format/generation.ts'
 
@@ -18,22 +19,34 @@ const LEASE = {
   released: false,
 }
 
-test.each([
-  [LEASE, /^lease: a, epoch 3, until /],
-  [{ ...LEASE, expiresAt: at(-60) }, /that of a .+ was not renewed; no mirror leads/],
-  [{ ...LEASE, released: true }, /given back by a .+; no mirror leads/],
-  [null, /^lease: none$/],
-])('the line on the lease names a leader only while one leads: %#', (lease, line) => {
-  expect(describeLease(lease, NOW)).toMatch(line)
+/** A lease as a store has it, whose leader wrote it so many seconds ago. */
+const stored = (ago: number, more: Partial<typeof LEASE> = {}): StoredLease => ({
+  lease: { ...LEASE, ...more },
+  etag: '"x"',
+  writtenAt: NOW - ago * 1000,
 })
+const NONE: StoredLease = { lease: null, etag: null, writtenAt: 0 }
 
 test.each([
-  ['a1', LEASE, at(-60), 'leader'],
-  ['b2', LEASE, at(-60), 'former leader'],
-  ['a1', { ...LEASE, expiresAt: at(-1) }, at(-60), 'former leader'],
-  ['a1', { ...LEASE, released: true }, at(-60), 'former leader'],
-  ['a1', null, at(-60), 'leader'],
-  ['a1', null, at(-7200), 'former leader'],
+  [stored(20), /^lease: a, epoch 3, until 2026-06-01T00:00:10/],
+  [stored(20, { expiresAt: at(-300) }), /^lease: a, epoch 3, until /], // the leader's clock is behind
+  [stored(90, { expiresAt: at(300) }), /that of a .+ was not renewed; no mirror leads, unless the clock here/],
+  [stored(20, { released: true }), /given back by a .+; no mirror leads/],
+  [NONE, /^lease: none$/],
+])(
+  'the line on the lease names a leader only while one leads, whatever the clock of the leader shows: %#',
+  (lease, line) => {
+    expect(describeLease(lease, NOW)).toMatch(line)
+  },
+)
+
+test.each([
+  ['a1', stored(20), at(-60), 'leader'],
+  ['b2', stored(20), at(-60), 'former leader'],
+  ['a1', stored(31), at(-60), 'former leader'],
+  ['a1', stored(20, { released: true }), at(-60), 'former leader'],
+  ['a1', NONE, at(-60), 'leader'],
+  ['a1', NONE, at(-7200), 'former leader'],
 ])('a mirror that said that it leads is: %#', (id, lease, said, part) => {
   expect(leaderOrFormer({ id, at: said }, lease, NOW)).toBe(part)
 })

@@ -3,6 +3,7 @@ import { writeLease } from '../../../src/features/fleet/lease/lease.ts'
 import { createLeaseKeeper } from '../../../src/features/fleet/lease/keeper.ts'
 import { startNode } from '../../../src/features/fleet/node.ts'
 import type { GenerationFacts, Generations, NodeReport } from '../../../src/features/fleet/turn.ts'
+import { FleetError } from '../../../src/features/fleet/objects/object-store.ts'
 import { createMemoryBucket } from '../../support/fleet/memory-store.ts'
 import { longTest, test } from '../../support/tables.ts'
 
@@ -21,10 +22,20 @@ interface Scene {
   followed: number
   /** When it looked at the store, milliseconds. */
   readonly looks: number[]
+  /** How many of the next publications fail because the store is busy. */
+  busy: number
+  /** Milliseconds by which the clock of its lease is ahead. */
+  later: number
 }
 
 /** A node over a store in memory, with generations that a test sets. */
-function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20, bucket = createMemoryBucket()) {
+function open(
+  scene: Scene,
+  role: 'auto' | 'reader' = 'auto',
+  pollMs = 20,
+  bucket = createMemoryBucket(),
+  leaseMs?: number,
+) {
   const reports: NodeReport[] = []
   const store = bucket.client()
   const generations: Generations = {
@@ -39,6 +50,7 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20, bucke
       return Promise.resolve({ ...known, refusal })
     },
     publish(epoch) {
+      if (scene.busy-- > 0) return Promise.reject(new FleetError('refused', '503 SlowDown', { isPassing: true }))
       const fenced = scene.isFenced
       scene.isFenced = false
       if (!fenced) scene.published.push(epoch)
@@ -56,7 +68,7 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20, bucke
     patienceMs: 0,
     seconds: () => 2,
     floor: () => scene.newest?.epoch ?? 0,
-    clock: () => performance.now(),
+    clock: () => performance.now() + scene.later,
     now: Date.now,
   })
   const node = startNode({
@@ -65,6 +77,7 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20, bucke
     generations,
     pollMs: () => pollMs,
     settleMs: 0,
+    ...(leaseMs !== undefined && { leaseMs }),
     onReport: (report) => void reports.push(report),
   })
   onTestFinished(() => node.stop())
@@ -89,6 +102,8 @@ const scene = (more: Partial<Scene> = {}): Scene => ({
   published: [],
   followed: 0,
   looks: [],
+  busy: 0,
+  later: 0,
   ...more,
 })
 
@@ -134,6 +149,23 @@ test('a reader reads the lease when another mirror leads, and not with each look
   const { followed } = given
   await expect.poll(() => given.followed).toBeGreaterThan(followed + 10)
   expect(Object.values(bucket.calls).reduce((sum, calls) => sum + calls)).toBe(2)
+})
+
+test('a reader finds that no mirror leads any more, although nothing says so', async () => {
+  const given = scene({ newest: facts(1, 1) })
+  const bucket = createMemoryBucket()
+  bucket.tamper('lease.json', leaseOf('a'))
+  const { until } = open(given, 'reader', 20, bucket, 50)
+  await until(({ lease }) => lease?.name === 'a')
+  given.later = 31_000 // the lease was not renewed
+  await until(({ lease, newest }) => lease === null && newest !== null)
+})
+
+test('a publication that fails because the store is busy is made again at the next poll', async () => {
+  const given = scene({ newest: facts(1, 1), busy: 2 })
+  const { until } = open(given)
+  await until(({ failing }) => failing?.message === '503 SlowDown')
+  await expect.poll(() => given.published, { timeout: 30_000 }).toEqual([2]) // a leader confirms its date each minute
 })
 
 test('a reader knows who leads before its first look ends, and while generations are refused', async () => {

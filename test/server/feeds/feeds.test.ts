@@ -29,6 +29,13 @@ test('a feed path that upstream does not have is a 404 that says so', async () =
   expect([reply.status, jsonOf(reply)['error']]).toEqual([404, 'not_found'])
   expect(jsonOf(reply)['message']).toContain('upstream has no /external/cve_feed')
   expect(reply.headers['x-mirror-snapshot']).toBeDefined()
+  expect(reply.headers['x-mirror-incomplete']).toBeUndefined()
+})
+
+test('a 404 for a feed that is not mirrored tells another mirror that it is no evidence', async () => {
+  const { get } = await serveFeeds()
+  const reply = await get('/external/extra')
+  expect([reply.status, reply.headers['x-mirror-incomplete']]).toEqual([404, 'feeds.extraPaths'])
 })
 
 test('a feed path that is configured and not fetched yet is a 503', async () => {

@@ -17,7 +17,8 @@ export interface S3Request {
 /**
  * What goes wrong with a request: `lost-answer`: it takes effect, and the connection is cut; `lost-request`: it has no effect, and the
  * connection is cut; `half`: half of the body is sent; `stall`: headers, and no byte of the body; `silent`: no answer;
- * `endless`: a body of unannounced length that goes on until the connection is closed; `whole`: a range is ignored; otherwise an error answer with this status and code, nothing is done.
+ * `endless`: a body of unannounced length that goes on until the connection is closed; `whole`: a range is ignored; `no-token`: a list ends without
+ * the name of its next page, and says that there is one; otherwise an error answer with this status and code, nothing is done.
  */
 export type S3Fault =
   | 'lost-answer'
@@ -27,6 +28,7 @@ export type S3Fault =
   | 'endless'
   | 'silent'
   | 'whole'
+  | 'no-token'
   | { readonly status: number; readonly code: string }
 
 /** Options of the stand-in. */
@@ -88,6 +90,8 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
       const known = bucket !== 'missing-bucket'
       const answer = known ? await act(state, asked, request, body) : refusal(404, 'NoSuchBucket')
       if (fault === 'lost-answer') return void request.socket.destroy()
+      if (fault === 'no-token')
+        return send(response, { ...answer, body: String(answer.body).replace(/<NextContinuationToken>.*?<\/\w+>/, '') })
       send(response, answer, asked.method === 'HEAD', fault)
     })
   }
@@ -237,8 +241,10 @@ function list(objects: Map<string, Stored>, query: URLSearchParams): Answer {
     const time = new Date(at).toISOString()
     return `<Contents><Key>${key}</Key><LastModified>${time}</LastModified><ETag>${etag}</ETag><Size>${bytes.length}</Size></Contents>`
   })
-  const next = keys.length > 2 ? `<NextContinuationToken>${keys[1]}</NextContinuationToken>` : ''
-  return { status: 200, body: `<ListBucketResult>${rows.join('')}${next}</ListBucketResult>` }
+  const isCut = keys.length > 2
+  const next = isCut ? `<NextContinuationToken>${keys[1]}</NextContinuationToken>` : ''
+  const end = `<IsTruncated>${isCut}</IsTruncated>${next}`
+  return { status: 200, body: `<ListBucketResult>${rows.join('')}${end}</ListBucketResult>` }
 }
 
 function startUpload(uploads: Map<string, Map<number, Buffer>>): Answer {

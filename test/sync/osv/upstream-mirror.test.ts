@@ -16,6 +16,14 @@ test.each([
   expect(lackAbove({ headers: { 'x-mirror-scope': header } }, own)?.why ?? null).toEqual(why)
 })
 
+test.each(['', 'include="%E0%A4%A", vendors="Root"', 'include="npm", severity="HIGH"', 'npm'])(
+  'a scope that cannot be read is one that may leave out anything: %s',
+  (header) => {
+    const found = lackAbove({ headers: { 'x-mirror-scope': header } }, scope())
+    expect(found).toEqual({ why: expect.stringContaining('its X-Mirror-Scope cannot be read') as string, scope: null })
+  },
+)
+
 test('the service says nothing, and a partial mirror that it lacks records', () => {
   expect(lackAbove({ headers: {} }, scope())).toBeNull()
   const partial = { 'x-mirror-scope': 'include="npm", vendors="Root"', 'x-mirror-incomplete': 'records' }

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256Hex } from '../../../base/digest.ts'
 import { messageOf } from '../../../base/errors.ts'
+import { toIso } from '../../../base/time.ts'
 import type { Config } from '../../../config/schema.ts'
 import { fleetTrust } from '../../bundles/format/keys.ts'
 import { whyGenerationRefused } from '../generations/format/refusals.ts'
 import { inspectStore } from '../generations/inspect.ts'
-import { type Lease, fetchLease } from '../lease/lease.ts'
+import { type StoredLease, endOf, fetchLease } from '../lease/lease.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { openObjectStore } from '../objects/open-store.ts'
 import { type ProbeCheck, type ProbeOptions, type ProbeReport, probeReading, probeStore } from '../objects/probe.ts'
@@ -86,15 +87,15 @@ async function inspected(
 
 /** Who leads by the object that is stored; it is only read. */
 async function leaseCheck(store: ObjectStore): Promise<ProbeCheck> {
-  const [lease] = await fetchLease(store)
-  return { name: 'lease', found: leaseWords(lease), state: 'ok', needed: 'lease' }
+  return { name: 'lease', found: leaseWords(await fetchLease(store)), state: 'ok', needed: 'lease' }
 }
 
-function leaseWords(lease: Lease | null): string {
+function leaseWords({ lease, writtenAt }: StoredLease): string {
   if (lease === null) return 'free'
-  const named = `epoch ${lease.epoch}, ${lease.name}, ${lease.expiresAt}`
-  const isFree = lease.released || !(Date.parse(lease.expiresAt) > Date.now())
-  return isFree ? `free (last: ${named})` : `taken (${named})`
+  const end = endOf(lease, writtenAt)
+  const named = `epoch ${lease.epoch}, ${lease.name}, ${toIso(end)}`
+  if (lease.released) return `free (last: ${named})`
+  return end > Date.now() ? `taken (${named})` : `free by the clock here (last: ${named})`
 }
 
 function describe(checks: readonly ProbeCheck[]): string {

@@ -1,10 +1,11 @@
+import { toIso } from '../../../base/time.ts'
 import { ageSecondsOf } from '../../../base/domain/sources.ts'
 import { FLEET_PAUSED } from '../../../base/domain/status.ts'
 import { readGeneration } from '../generations/chain.ts'
 import type { KnownGeneration } from '../generations/format/generation.ts'
 import { inspectStore } from '../generations/inspect.ts'
 import { isUnreleased } from '../generations/rollback-state.ts'
-import { type Lease, fetchLease } from '../lease/lease.ts'
+import { type StoredLease, endOf, fetchLease } from '../lease/lease.ts'
 import { type ReaderReport, listReaders } from '../readers.ts'
 import { type GlobalOptions, print, printJson, warn } from '../../../cli/context.ts'
 import { duration, table } from '../../../cli/output.ts'
@@ -17,7 +18,8 @@ import { mirrorName, withFleetStore } from './fleet-store.ts'
 export async function fleetStatusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
   return withFleetStore(options, async ({ config, store, trust }) => {
     const { newest, doubts } = await inspectStore(store, trust, config.data.dir)
-    const [lease] = await fetchLease(store)
+    const stored = await fetchLease(store)
+    const { lease } = stored
     const paused = newest !== null && (await isUnreleased(store, newest.generation))
     const mirrors = await withLags(await listReaders(store), newest, (missed) => readGeneration(store, missed, trust))
     const { generation, publishedAt, epoch, mirror, name = null, sources = {} } = newest?.generation ?? {}
@@ -35,14 +37,14 @@ export async function fleetStatusCommand(options: GlobalOptions & { json?: boole
       )
     }
     if (paused) print(FLEET_PAUSED)
-    print(describeLease(lease, Date.now()))
-    if (mirrors.length > 0) print(tableOf(mirrors, lease))
+    print(describeLease(stored, Date.now()))
+    if (mirrors.length > 0) print(tableOf(mirrors, stored))
     for (const doubt of doubts) warn(doubt)
     return doubts.length === 0 ? 0 : 1
   })
 }
 
-function tableOf(mirrors: readonly ReaderReport[], lease: Lease | null): string {
+function tableOf(mirrors: readonly ReaderReport[], lease: StoredLease): string {
   const now = Date.now()
   const rows = mirrors.map((mirror) => {
     const { name, site, generation, lagSeconds, version, leads, stopped, at } = mirror
@@ -60,28 +62,30 @@ function agoOf(at: string): string {
 }
 
 /** Returns the line on the lease: a mirror leads while it is neither given back nor over. */
-export function describeLease(lease: Lease | null, now: number): string {
+export function describeLease(stored: StoredLease, now: number): string {
+  const { lease, writtenAt } = stored
   if (lease === null) return 'lease: none'
-  const { name, epoch, released, expiresAt } = lease
+  const { name, epoch, released } = lease
   if (released) return `lease: given back by ${name} (epoch ${epoch}); no mirror leads`
-  if (isOver(lease, now))
-    return `lease: that of ${name} (epoch ${epoch}) ended at ${expiresAt} and was not renewed; no mirror leads`
-  return `lease: ${name}, epoch ${epoch}, until ${expiresAt}`
+  const end = toIso(endOf(lease, writtenAt))
+  if (!isHeld(stored, now))
+    return `lease: that of ${name} (epoch ${epoch}) ended at ${end} and was not renewed; no mirror leads, unless the clock here (${toIso(now)}) is ahead`
+  return `lease: ${name}, epoch ${epoch}, until ${end}`
 }
 
-function isOver({ released, expiresAt }: Lease, now: number): boolean {
-  return released || Date.parse(expiresAt) <= now
+function isHeld({ lease, writtenAt }: StoredLease, now: number): boolean {
+  return lease !== null && !lease.released && endOf(lease, writtenAt) > now
 }
 
 /** Reports of mirrors that change nothing are written each ten minutes; a sole writer without one for longer may have ended. */
 const SILENT_MS = 2 * 600_000
 
 /** A mirror that was killed while it led still says so in its last report: the lease says who leads. */
-export function leaderOrFormer({ id, at }: Pick<ReaderReport, 'id' | 'at'>, lease: Lease | null, now: number): string {
+export function leaderOrFormer({ id, at }: Pick<ReaderReport, 'id' | 'at'>, stored: StoredLease, now: number): string {
   const leads =
-    lease === null
+    stored.lease === null
       ? now - Date.parse(at) < SILENT_MS // a sole writer: there is no lease
-      : lease.owner === id && !isOver(lease, now)
+      : stored.lease.owner === id && isHeld(stored, now)
   return leads ? 'leader' : 'former leader'
 }
 

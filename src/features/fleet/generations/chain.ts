@@ -149,7 +149,6 @@ export async function findNewest(store: ObjectStore, known: number): Promise<num
 async function findStart(store: ObjectStore, exists: (number: number) => Promise<boolean>): Promise<number> {
   const hint = await readHint(store)
   if (hint !== null && (await exists(hint))) return hint
-  if (hint === null && !(await exists(1))) return 0
   let listed = 0
   for await (const { key } of store.list(GENERATION_FOLDER)) {
     const number = numberInKey(key)

@@ -2,9 +2,9 @@ import { messageOf } from '../../../base/errors.ts'
 import type { KeyTrust } from '../../bundles/format/keys.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { confirmLink, findNewest, readGeneration, refuseHole } from './chain.ts'
-import type { Generation, KnownGeneration } from './format/generation.ts'
+import type { KnownGeneration } from './format/generation.ts'
 import { createStoredPosition, readPosition } from './position.ts'
-import { isStored, lostObject } from './uploads.ts'
+import { lostObject, lostOf } from './uploads.ts'
 
 /** What a store shows of its fleet. */
 interface Inspection {
@@ -22,7 +22,8 @@ export async function inspectStore(store: ObjectStore, trust: KeyTrust, dataDir:
   const number = await findNewest(store, 0)
   const newest = number === 0 ? null : await readGeneration(store, number, trust)
   const compared = await comparePosition(store, trust, { dataDir, number }).then(() => [], doubtOf)
-  return { newest, doubts: [...compared, ...(newest === null ? [] : await lostOf(store, newest.generation))] }
+  const lost = newest === null ? [] : await lostOf(store, newest.generation)
+  return { newest, doubts: [...compared, ...lost.map(({ key }) => lostObject(store, key).message)] }
 }
 
 /** Throws unless the store has what the data folder applied or published last, and no hole behind it. */
@@ -39,10 +40,4 @@ async function comparePosition(
 
 function doubtOf(error: unknown): string[] {
   return [messageOf(error)]
-}
-
-async function lostOf(store: ObjectStore, { full, delta }: Generation): Promise<string[]> {
-  const named = delta === null ? [full] : [full, delta]
-  const found = await Promise.all(named.map((one) => isStored(store, one)))
-  return named.filter((_, at) => found[at] === false).map(({ key }) => lostObject(store, key).message)
 }

@@ -1,5 +1,5 @@
 import { type ObjectBody, type ObjectStore, FleetError, OversizedError, readObject } from '../objects/object-store.ts'
-import type { NamedObject } from './format/generation.ts'
+import type { Generation, NamedObject } from './format/generation.ts'
 import { refuseGeneration } from './format/refusals.ts'
 
 function sizeOf(body: ObjectBody): number {
@@ -57,6 +57,16 @@ export async function storeDecided(store: ObjectStore, key: string, bytes: Buffe
 /** Reports whether an object has the size that a generation names; its bytes are verified by those who fetch it. */
 export async function isStored(store: Pick<ObjectStore, 'head'>, { key, size }: NamedObject): Promise<boolean> {
   return (await store.head(key))?.size === size
+}
+
+/** Returns the bundles that a generation names, and the store does not have as it says. */
+export async function lostOf(
+  store: Pick<ObjectStore, 'head'>,
+  { full, delta }: Pick<Generation, 'full' | 'delta'>,
+): Promise<NamedObject[]> {
+  const named = delta === null ? [full] : [full, delta]
+  const found = await Promise.all(named.map((one) => isStored(store, one)))
+  return named.filter((_, at) => found[at] === false)
 }
 
 /** The error of an object that a generation names and the store does not have as that says. */

@@ -128,7 +128,7 @@ export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
 
 /** Reads the lease. An own one that is not stored any more is lost. */
 async function read({ store, clock }: KeeperOptions, memory: Memory): Promise<Seen> {
-  const [lease, etag] = await fetchLease(store)
+  const { lease, etag } = await fetchLease(store)
   const { seen, own } = memory
   const since = seen !== null && seen.etag === etag ? seen.since : clock()
   const isOwn = own !== null && lease?.token === own.token && !lease.released

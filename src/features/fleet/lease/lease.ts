@@ -73,15 +73,35 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
-/** Returns the stored lease, null for content that is none, and its etag, null where nothing is stored. */
-export async function fetchLease(store: ObjectStore): Promise<[Lease | null, string | null]> {
+/** What is stored as the lease. */
+export interface StoredLease {
+  /** Null for content that is none. */
+  readonly lease: Lease | null
+  /** Null where nothing is stored. */
+  readonly etag: string | null
+  /** When it was written, Unix milliseconds by the store's clock; 0 where nothing is stored. */
+  readonly writtenAt: number
+}
+
+/** Returns what is stored as the lease. */
+export async function fetchLease(store: ObjectStore): Promise<StoredLease> {
   try {
     const found = await readObject(store, LEASE_KEY, LEASE_MAX_BYTES)
-    return found === null ? [null, null] : [readLease(found.bytes), found.info.etag]
+    if (found === null) return { lease: null, etag: null, writtenAt: 0 }
+    return { lease: readLease(found.bytes), etag: found.info.etag, writtenAt: found.info.modifiedAt }
   } catch (error) {
     if (!(error instanceof OversizedError)) throw error
-    return [null, (await store.head(LEASE_KEY))?.etag ?? null]
+    const { etag = null, modifiedAt = 0 } = (await store.head(LEASE_KEY)) ?? {}
+    return { lease: null, etag, writtenAt: modifiedAt }
   }
+}
+
+/**
+ * Returns when a lease ends that is not renewed any more, Unix milliseconds by the store's clock: that of the leader may be another one.
+ * A command that reads it once compares the clock here, so it says that.
+ */
+export function endOf({ seconds }: Lease, writtenAt: number): number {
+  return writtenAt + seconds * 1000
 }
 
 /** The most leaderships that are believed to have ended without a generation. */

@@ -94,6 +94,7 @@ declare module '@aws-sdk/client-s3' {
       readonly LastModified?: Date
     })[]
     readonly NextContinuationToken?: string
+    readonly IsTruncated?: boolean
   }
 
   export class CreateBucketCommand extends Command<{ readonly Bucket: string }, object> {}

@@ -150,7 +150,9 @@ function isBeforeSending(code: string): boolean {
   return code === 'CredentialsProviderError' || TLS.test(code)
 }
 
-const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the region (fleet.endpoint, ?region=NAME).'
+/** The SDK keeps credentials that have no end, also when their file changes. */
+const RESTART = 'Restart after a change: keys of the environment and of a profile file are read once.'
+const KEYS = `Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the region (fleet.endpoint, ?region=NAME). ${RESTART}`
 
 /** What to do about a refusal, by its code. */
 const HINTS: Partial<Record<string, string>> = {
@@ -159,6 +161,7 @@ const HINTS: Partial<Record<string, string>> = {
   Forbidden: 'Allow these credentials what docs/guides/fleet.md lists.',
   InvalidAccessKeyId: KEYS,
   SignatureDoesNotMatch: KEYS,
+  ExpiredToken: `The credentials have ended: give new ones. ${RESTART}`,
   AuthorizationHeaderMalformed: 'Give the region of the bucket: fleet.endpoint, ?region=NAME.',
   PermanentRedirect: 'Give the region of the bucket: fleet.endpoint, ?region=NAME.',
   RequestTimeTooSkewed: 'Correct the clock of this machine.',

@@ -167,12 +167,19 @@ async function write(
     Buffer.isBuffer(body) || size <= singleBytes
       ? await send(call, (signal) => requests.put(name, body, condition, signal))
       : await uploadParts({ requests, send, call, partBytes }, name, body, condition)
-  if (typeof answer === 'string') return null
+  if (typeof answer === 'string') {
+    const isCondition = answer === 'condition' || (answer === 'missing' && condition.IfMatch !== undefined)
+    if (isCondition) return null
+    throw new FleetError('refused', `fleet.url: cannot ${call.what}: the store answered ${STATUS[answer]}`)
+  }
   if (answer.etag !== '') return infoOf(key, { ...answer, size })
   const found = await sendHead(wire, key)
   if (typeof found !== 'string') return infoOf(key, found)
   throw new FleetError('unknown', `fleet.url: ${key} was written, and is not there`)
 }
+
+/** Answers that say nothing about the condition of a write. */
+const STATUS = { missing: 404, condition: 412, range: 416 } as const
 
 /** Refuses a file that is not the one described, before any of it is sent. */
 async function checkFile(key: string, body: Exclude<ObjectBody, Buffer>): Promise<void> {
@@ -192,6 +199,11 @@ async function* list(wire: Wire, part: string): AsyncGenerator<ObjectInfo> {
     for (const one of page.objects) yield infoOf(one.key.slice(prefix.length), one)
     if (page.next !== undefined && page.next === after)
       throw new FleetError('unknown', `fleet.url: ${call.what}: the store repeats a page`)
+    if (page.next === undefined && page.isCut)
+      throw new FleetError(
+        'unknown',
+        `fleet.url: ${call.what}: the store sent a part, and does not say how to ask for the rest`,
+      )
     after = page.next
   } while (after !== undefined)
 }

@@ -69,6 +69,8 @@ export interface S3Requests {
 interface ListPage {
   readonly objects: readonly (Answered & { readonly key: string })[]
   readonly next: string | undefined
+  /** Whether the store says that there is more. */
+  readonly isCut: boolean
 }
 
 /** Longest wait for a connection, milliseconds. */
@@ -177,12 +179,12 @@ function createRequests(sdk: Sdk, client: S3Client, Bucket: string): S3Requests 
     async list(Prefix, token, abortSignal) {
       const page = token === undefined ? {} : { ContinuationToken: token }
       const command = new sdk.ListObjectsV2Command({ Bucket, Prefix, ...page })
-      const { Contents = [], NextContinuationToken } = await client.send(command, { abortSignal })
+      const { Contents = [], NextContinuationToken, IsTruncated } = await client.send(command, { abortSignal })
       const objects = Contents.map((one) => ({
         ...answered(one, one.Size ?? 0),
         key: one.Key ?? '',
       }))
-      return { objects, next: NextContinuationToken }
+      return { objects, next: NextContinuationToken, isCut: IsTruncated === true }
     },
     async delete(Key, abortSignal) {
       await client.send(new sdk.DeleteObjectCommand({ Bucket, Key }), { abortSignal })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
 import { generationKey } from '../../../../src/features/fleet/generations/format/object-names.ts'
 import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
 import { isRollingBack } from '../../../../src/features/fleet/generations/rollback-state.ts'
@@ -6,6 +7,7 @@ import type { FaultScript } from '../../../support/fleet/memory-store.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
 import { fleetTrust, nodeConfig } from './nodes.ts'
 import { createPair, forge, namedBy } from './pair.ts'
+import { emptyDisk, standInImporter } from './stand-ins.ts'
 
 test('a follower refuses a store with a hole, one with fewer generations, and one with another past', async () => {
   const pair = createPair()
@@ -75,7 +77,7 @@ test('a follower checks again what a look could not check because the store did 
   const follower = pair.restart(pair.bucket.client(() => (isDown ? 'down' : undefined)))
   expect((await follower.look()).refusal).toBeNull()
   pair.bucket.restore(new Map())
-  for (let i = 0; i < 59; i++) expect((await follower.look()).refusal).toBeNull()
+  for (let i = 0; i < 29; i++) expect((await follower.look()).refusal).toBeNull()
   isDown = true
   await expect(follower.look()).rejects.toThrow('ECONNREFUSED')
   isDown = false
@@ -155,6 +157,66 @@ test('a full bundle that the store lost is replaced by the next publication, and
   expect(await pair.follow()).toBeNull()
   expect(pair.reader.version).toBe(3)
   expect(namedBy(pair, 3)[0]).not.toBe(name)
+})
+
+test('a running follower finds an emptied store within minutes', async () => {
+  const pair = createPair()
+  await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  pair.bucket.restore(new Map())
+  let looks = 1
+  while ((await pair.follow()) !== 'backwards') looks++
+  expect(looks * 10).toBeLessThanOrEqual(300) // seconds, by a look each ten
+})
+
+test.each([0, 1])('a bundle that the store lost is replaced although nothing changes: %i', async (which) => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  pair.bucket.tamper(namedBy(pair, 2)[which] ?? '', null)
+  await expect(pair.follow()).rejects.toThrow('is not what was named')
+  pair.now += 9 * 60_000
+  expect(await pair.confirm()).toBe('unchanged') // a store that loses all is not filled without end
+  pair.now += 60_000
+  expect(await pair.confirm()).toBe('published')
+  expect(await pair.follow()).toBeNull()
+  expect([pair.reader.version, pair.follower.position()?.generation]).toEqual([2, 3])
+  pair.now += 600_000
+  expect(await pair.confirm()).toBe('unchanged')
+})
+
+test.each([[null], ['{"generation":9}']])(
+  'a fleet whose first generation and hint are lost is not begun again: %s',
+  async (hint) => {
+    const pair = createPair()
+    for (let i = 0; i < 3; i++) await pair.publish()
+    pair.bucket.tamper(generationKey(1), null)
+    pair.bucket.tamper('head.json', hint === null ? null : Buffer.from(hint))
+    expect(await pair.beginAgain()).toBeNull()
+    await pair.publish(2)
+    expect(pair.bucket.read(generationKey(1))).toBeNull()
+    expect([await pair.follow(), pair.follower.position()?.generation]).toEqual([null, 4])
+  },
+)
+
+test('a standby serves a generation before it remembers it, also where it cannot', async () => {
+  const pair = createPair()
+  await pair.publish()
+  const disk = emptyDisk('standby')
+  const follower = createFollower({
+    store: pair.bucket.client(),
+    config: nodeConfig('/nowhere'),
+    trust: fleetTrust(() => pair.now),
+    now: () => pair.now,
+    waitUntil: () => Promise.resolve(),
+    mayPublish: true,
+    importer: { ...standInImporter(disk), remember: () => Promise.reject(new Error('it is locked')) },
+  })
+  const { newest } = await follower.look()
+  if (newest === null) throw new Error('no generation')
+  const stored: number[] = []
+  const committed = follower.commit(await follower.prepare(newest), { onStored: () => stored.push(disk.version) })
+  await expect(committed).rejects.toThrow('it is locked')
+  expect(stored).toEqual([1])
 })
 
 test('a rollback to a generation whose bundle is not on the store says that, and begins nothing', async () => {

@@ -2,7 +2,7 @@ import { type Follower, createFollower } from '../../../../src/features/fleet/ge
 import { openGeneration, sealGeneration } from '../../../../src/features/fleet/generations/format/envelope.ts'
 import type { Generation } from '../../../../src/features/fleet/generations/format/generation.ts'
 import { generationKey } from '../../../../src/features/fleet/generations/format/object-names.ts'
-import { publishGeneration } from '../../../../src/features/fleet/generations/publish/publish.ts'
+import { type PublishResult, publishGeneration } from '../../../../src/features/fleet/generations/publish/publish.ts'
 import type { ObjectStore } from '../../../../src/features/fleet/objects/object-store.ts'
 import { type MemoryBucket, createMemoryBucket } from '../../../support/fleet/memory-store.ts'
 import { signer } from '../../bundles/air-gap.ts'
@@ -22,6 +22,8 @@ export interface Pair {
   now: number
   /** Syncs another version and publishes it. */
   publish(epoch?: number, store?: ObjectStore): Promise<void>
+  /** Has the leader look whether there is anything to publish. */
+  confirm(): Promise<PublishResult['outcome']>
   /** Looks, and applies what is new; returns why it was refused, null: it was not. */
   follow(): Promise<string | null>
   /** Gives the leader an empty data folder, with which it first follows; returns the same. */
@@ -52,6 +54,16 @@ export function createPair(): Pair {
     })
   const restart = (store?: ObjectStore): Follower => followerOf(reader, store)
   const follower = restart()
+  const publishStored = (epoch: number, store: ObjectStore): Promise<PublishResult> =>
+    publishGeneration({
+      ...common,
+      store,
+      dataDir: '/nowhere',
+      keys: [signer()],
+      epoch,
+      program: 'patchmirror/test',
+      exporter: standInExporter(leader, now),
+    })
   const pair: Pair = {
     bucket,
     reader,
@@ -60,16 +72,9 @@ export function createPair(): Pair {
     now: START,
     async publish(epoch = 1, store = common.store) {
       syncTo(leader, leader.version + 1, pair.now)
-      await publishGeneration({
-        ...common,
-        store,
-        dataDir: '/nowhere',
-        keys: [signer()],
-        epoch,
-        program: 'patchmirror/test',
-        exporter: standInExporter(leader, now),
-      })
+      await publishStored(epoch, store)
     },
+    confirm: async () => (await publishStored(1, store)).outcome,
     follow: () => take(follower),
     beginAgain() {
       leader = emptyDisk('leader')

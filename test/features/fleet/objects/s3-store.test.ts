@@ -149,6 +149,30 @@ test('a store that ignores ranges is refused, so that no file is continued with 
   await expect(store.get('bundles/x', { from: 3 })).rejects.toThrow(/as a whole/)
 })
 
+test('a list of which the store sends a part alone is no whole list', async () => {
+  const { store } = await open()
+  for (const name of ['a', 'b', 'c']) await store.put(`readers/${name}`, body)
+  const listed = async (): Promise<string[]> => {
+    const keys: string[] = []
+    for await (const { key } of store.list('readers/')) keys.push(key)
+    return keys
+  }
+  expect((await listed()).length).toBe(3)
+  faults('GET', 'no-token')
+  await expect(listed()).rejects.toThrow('list readers/: the store sent a part')
+})
+
+test('a write that is answered as one of nothing says not that the object exists', async () => {
+  const { store } = await open()
+  const first = await store.put('lease.json', body)
+  faults('PUT', { status: 404, code: 'NotFound' }, { status: 404, code: 'NoSuchKey' })
+  await expect(store.putIfAbsent('gen/1', body)).rejects.toMatchObject({
+    outcome: 'refused',
+    message: expect.stringContaining('cannot write gen/1: the store answered 404') as string,
+  })
+  expect(await store.putIfMatch('lease.json', body, first.etag)).toBeNull() // it was deleted
+})
+
 /** A file for an upload in parts. */
 function largeFile() {
   const folder = mkdtempSync(join(tmpdir(), 'patchmirror-s3-'))
@@ -182,6 +206,7 @@ test('an upload in parts is committed once under its condition, and aborted othe
 test.each([
   [{ status: 403, code: 'AccessDenied' }, /403 AccessDenied.+Allow these credentials/],
   [{ status: 403, code: 'SignatureDoesNotMatch' }, /Check AWS_ACCESS_KEY_ID.+fleet\.endpoint/],
+  [{ status: 400, code: 'ExpiredToken' }, /ended: give new ones\. Restart/],
   [{ status: 400, code: 'AuthorizationHeaderMalformed' }, /region of the bucket: fleet\.endpoint/],
   [{ status: 501, code: 'NotImplemented' }, /patchmirror fleet check/],
 ] as const)('a refusal says what to do: %o', async (fault, what) => {

@@ -64,10 +64,13 @@ export interface Follower {
   /** Downloads and verifies a generation, and stages what can be staged. Nothing that is served changes. */
   prepare(target: KnownGeneration): Promise<PreparedGeneration>
   /**
-   * Publishes a prepared generation here, at its time unless `atOnce`: one transaction, which also records it. Resolves with how
-   * long the import took until it could be committed, milliseconds.
+   * Publishes a prepared generation here, at its time unless `atOnce`: one transaction, which also records it; then `onStored` is
+   * called. Resolves with how long the import took until it could be committed, milliseconds.
    */
-  commit(prepared: PreparedGeneration, options?: { readonly atOnce?: boolean }): Promise<number>
+  commit(
+    prepared: PreparedGeneration,
+    options?: { readonly atOnce?: boolean; readonly onStored?: () => void },
+  ): Promise<number>
 }
 
 /** Creates the follower of a data folder. */
@@ -75,7 +78,7 @@ export function createFollower(deps: FollowDeps): Follower {
   const { store, config, trust, now, mayPublish = false } = deps
   const dataDir = config.data.dir
   const importer = deps.importer ?? createImporter({ dataDir, config, trust, now })
-  const chain = createVerifiedChain(store, trust, now)
+  const chain = createVerifiedChain(deps)
   const timing = createTiming(deps)
   const position = (): Position | null => readPosition(importer, trust)
   return {
@@ -102,7 +105,7 @@ export function createFollower(deps: FollowDeps): Follower {
       const bytes = chosen.reduce((sum, { size }) => sum + size, 0)
       return { target, bundles, bytes, log, at: timing.timeOf(stored, seen, generation) }
     },
-    async commit({ target, bundles, log, at }, { atOnce = false } = {}) {
+    async commit({ target, bundles, log, at }, { atOnce = false, onStored } = {}) {
       const { generation } = target
       const took = await timing.committing(atOnce ? null : at, (reached) =>
         importer.apply(bundles, {
@@ -112,6 +115,7 @@ export function createFollower(deps: FollowDeps): Follower {
           beforeCommit: reached,
         }),
       )
+      onStored?.()
       for (const { path } of bundles) importer.discard(path)
       if (mayPublish && generation.full.digest === generation.digest) await importer.remember()
       return took
@@ -194,18 +198,25 @@ interface VerifiedChain {
   seenAfter(generation: number): KnownGeneration[]
 }
 
-/** Updates between two checks that what was seen is still on the store: two more requests, each ten minutes by default. */
-const RECHECK = 60
+/** Seconds of polls between two checks that what was seen is still on the store: one more request, and two in turn. */
+const RECHECK_SECONDS = 300
 
 /**
  * Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. After one that
  * failed or refused something, each checks all again until nothing is found: a refusal stays while its cause does.
  */
-function createVerifiedChain(store: ObjectStore, trust: KeyTrust, now: () => number): VerifiedChain {
+function createVerifiedChain({
+  store,
+  config,
+  trust,
+  now,
+}: Pick<FollowDeps, 'store' | 'config' | 'trust' | 'now'>): VerifiedChain {
   let seen: KnownGeneration[] = []
   let tip: KnownGeneration | null = null
   /** Updates since the last check that what was seen is still on the store. */
   let unchecked = Infinity
+  /** Whether the next check also looks for a hole. */
+  let isHoleDue = true
   /** Number of the newest generation that existed, verified or not. */
   let highest = 0
   const advance = async (stored: ChainLink | null): Promise<void> => {
@@ -219,9 +230,10 @@ function createVerifiedChain(store: ObjectStore, trust: KeyTrust, now: () => num
       unchecked = 0
       return
     }
-    if (tip === null || ++unchecked >= RECHECK) {
+    if (tip === null || ++unchecked >= RECHECK_SECONDS / config.fleet.pollSeconds) {
       tip = await confirmLink(store, link, trust)
-      await refuseHole(store, link.generation, highest)
+      if (isHoleDue) await refuseHole(store, link.generation, highest)
+      isHoleDue = !isHoleDue
       unchecked = 0
     }
     highest = await findNewest(store, link.generation)
@@ -235,6 +247,7 @@ function createVerifiedChain(store: ObjectStore, trust: KeyTrust, now: () => num
       try {
         await advance(stored).catch((error: unknown) => {
           unchecked = Infinity
+          isHoleDue = true
           throw error
         })
         if (tip !== null) refuseOtherTime(tip.generation, now())

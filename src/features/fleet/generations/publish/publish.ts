@@ -32,7 +32,7 @@ import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
 import { readPosition } from '../position.ts'
 import { isUnreleased } from '../rollback-state.ts'
-import { storeOnce, storeDecided } from '../uploads.ts'
+import { lostOf, storeDecided, storeOnce } from '../uploads.ts'
 import { chooseBundles } from '../follow/bundles.ts'
 import { delayOf } from '../../look/notify.ts'
 import type { Takeover } from '../../look/message.ts'
@@ -89,7 +89,7 @@ export async function publishGeneration(deps: PublishDeps): Promise<PublishResul
   }
   const before = newest?.known ?? null
   if (await isPaused(deps, exporter, before)) return { ...fenced, outcome: 'unchanged', isPaused: true }
-  const reason = deps.reason ?? reasonToPublish(deps, before?.generation ?? null, state)
+  const reason = deps.reason ?? (await reasonToPublish(deps, before?.generation ?? null, state))
   if (reason === null) {
     if (newest?.isOwn === true) await rememberBase(exporter, newest.known.generation)
     return { ...fenced, outcome: 'unchanged' }
@@ -159,14 +159,14 @@ async function readUpTo(store: ObjectStore, from: ChainLink, to: number, trust: 
   return known
 }
 
-/** Shortest age of the published date before a confirmation alone is published, milliseconds. */
+/** Shortest age of the newest generation before its content alone is published again, milliseconds. */
 const DATE_MS = 10 * 60_000
 
-function reasonToPublish(
-  { config }: PublishDeps,
+async function reasonToPublish(
+  { store, config, now }: PublishDeps,
   newest: Generation | null,
   { asOf, snapshots }: OwnState,
-): 'publish' | 'date' | null {
+): Promise<'publish' | 'date' | null> {
   if (newest === null) return 'publish'
   const differs = SOURCES.some((source) => newest.sources[source]?.snapshot !== snapshots[source])
   if (differs) return 'publish'
@@ -174,7 +174,10 @@ function reasonToPublish(
   const confirmed = SOURCES.some(
     (source) => (asOf[source] ?? 0) - Date.parse(newest.sources[source]?.asOf ?? '') >= due,
   )
-  return confirmed ? 'date' : null
+  if (confirmed) return 'date'
+  // A store that loses what was just written is not filled without end.
+  const isDue = now() - Date.parse(newest.publishedAt) >= DATE_MS
+  return isDue && (await lostOf(store, newest)).length > 0 ? 'date' : null
 }
 
 async function commit(

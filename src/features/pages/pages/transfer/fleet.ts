@@ -22,11 +22,11 @@ export function loadFleet(call: PageCall): PageView {
 
 type Rows = [string, Cell | Cell[]][]
 
-function faultsOf({ failing, paused }: FleetStatus): Block[] {
+function faultsOf({ failing, paused, served }: FleetStatus): Block[] {
   const stopped: Block = { kind: 'notice', tone: 'warn', title: 'The fleet is paused', text: FLEET_PAUSED }
   if (failing === null) return paused ? [stopped] : []
-  const text = clip(failing.refused ?? failing.message, 600)
-  return [{ kind: 'notice', tone: 'bad', title: 'The fleet fails here; what is stored is served', text }]
+  const effect = served === 0 ? 'nothing is served yet' : 'what is stored is served'
+  return [{ kind: 'notice', tone: 'bad', title: `The fleet fails here; ${effect}`, text: clip(failing.message, 600) }]
 }
 
 function ownRows({ now }: PageCall, fleet: FleetStatus): Rows {
