@@ -35,6 +35,8 @@ interface RowContext {
   runId: number
   /** Also write rows that equal the stored ones. */
   again: boolean
+  /** Unix milliseconds. */
+  now: () => number
   /** Number of records that were stored already, all of the bundle; null: they are stored with their rows. */
   filled: number | null
   progress: OnProgress
@@ -118,7 +120,7 @@ export async function confirmRows(
 }
 
 async function applyKind<K extends RowKind>(
-  { bundle, store, source, again, progress }: RowContext,
+  { bundle, store, source, again, now, progress }: RowContext,
   kind: K,
   writer: Writer<K>,
 ): Promise<RowCounts> {
@@ -126,6 +128,8 @@ async function applyKind<K extends RowKind>(
   const total = bundle.manifest.counts[kind]?.put ?? null
   // A full bundle replaces all stored rows, a delta lists the removed ones itself.
   const stored = bundle.manifest.kind === 'full' ? store.carried.eachRow(source, kind) : null
+  const floor = store.feeds.readDateFloor()
+  let isBelow = false
   let seen = 0
   for await (const { key, put, storedHash } of withStored(eachLine(bundle, source, kind), stored)) {
     if (put === null) {
@@ -134,9 +138,11 @@ async function applyKind<K extends RowKind>(
     } else if (again || storedHash !== put.hash) {
       await writer.put(put)
       counts.put++
+      if (floor !== null && 'changed' in put.value && put.value.changed <= floor) isBelow = true
     } else writer.confirm?.(put)
     if (++seen % 1000 === 0) progress({ phase: 'rows', unit: 'rows', done: seen, total })
   }
+  if (isBelow) store.feeds.raiseDateFloor(now()) // or the new content had the date of the old
   return counts
 }
 

@@ -75,6 +75,7 @@ async function build({ dataDir, kind, vendors, rebuild, served = null }: ViewsTa
       imagesOf: (tag: string) => tagPurls(reads.catalog, tag),
       snapshot: { ...snapshot, asOf },
       basis: vexBasis(reads),
+      floor: reads.feeds.readDateFloor(),
       rebuild,
       pause,
     }

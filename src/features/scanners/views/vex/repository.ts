@@ -28,6 +28,8 @@ interface VexOptions {
   readonly snapshot: { readonly id: string; readonly asOf: number }
   /** What decides beside the snapshot which documents are believed (`vexBasis`). */
   readonly basis?: string
+  /** The earliest Last-Modified that is served, Unix seconds (`readDateFloor`). */
+  readonly floor?: number | null
   readonly rebuild?: boolean
   readonly pause: () => Promise<void>
 }
@@ -80,7 +82,7 @@ const NO_IMAGES = (): readonly string[] => []
  * enforced and not verified: of these counts what they leave open. Null when that is served already. Throws as `makeGeneration`.
  */
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
-  const { dataDir, reads, snapshot, basis = '', rebuild = false, imagesOf = NO_IMAGES } = options
+  const { dataDir, reads, snapshot, basis = '', floor = null, rebuild = false, imagesOf = NO_IMAGES } = options
   const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const name = vexName(documents, imagesOf, reads.listTagsWithoutVex?.())
   const isRepaired = hasRepaired(options, documents)
@@ -89,7 +91,7 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
       folder,
       before: rebuild ? null : before,
       // A document that goes takes its date along.
-      changed: changedAfter(before, isRepaired ? '' : name, newestOf(documents), changedIn),
+      changed: changedAfter(before, isRepaired ? '' : name, { newest: newestOf(documents), floor, readChanged: changedIn }),
     })
   const { id, asOf } = snapshot
   const again = rebuild || isRepaired
