@@ -7,7 +7,7 @@ export function createDateFloorReader(db: Db) {
     /** Unix seconds; null: this mirror never went back to older data. */
     readDateFloor: (): number | null => read.get() ?? null,
     /** Returns the latest Last-Modified under which what has this one was served, Unix seconds; null: nothing can have been. */
-    lastServed(changed: number | null): number | null {
+    lastServed: (changed: number | null): number | null => {
       const floor = read.get() ?? null
       return changed === null || floor === null ? (changed ?? floor) : Math.max(changed, floor)
     },

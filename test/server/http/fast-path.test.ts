@@ -84,7 +84,12 @@ test('no Last-Modified is earlier than the way back of the mirror to older data,
     expect(undated(fast.head)).toBe(undated(slow.head))
     expect(fast.head).toContain(`Last-Modified: ${date}\r\n`)
   }
-  for (const path of ['/external/osv/one.json', '/external/osv/all.json', '/external/osv/all.zip', '/external/patch_feed']) {
+  for (const path of [
+    '/external/osv/one.json',
+    '/external/osv/all.json',
+    '/external/osv/all.zip',
+    '/external/patch_feed',
+  ]) {
     expect((await get(path)).headers['last-modified']).toBe(date)
     expect((await get(path, { 'If-Modified-Since': date })).status).toBe(304)
     const before = new Date(FILLED_AT + 3_600_000).toUTCString()

@@ -8,6 +8,7 @@ import {
   type CarriedRow,
   ROW_KINDS,
   type RowKind,
+  type RowValue,
   type SourceValue,
   compareKeys,
   valueOf,
@@ -138,12 +139,17 @@ async function applyKind<K extends RowKind>(
     } else if (again || storedHash !== put.hash) {
       await writer.put(put)
       counts.put++
-      if (floor !== null && 'changed' in put.value && put.value.changed <= floor) isBelow = true
+      isBelow ||= isDatedUntil(put.value, floor)
     } else writer.confirm?.(put)
     if (++seen % 1000 === 0) progress({ phase: 'rows', unit: 'rows', done: seen, total })
   }
   if (isBelow) store.feeds.raiseDateFloor(now()) // or the new content had the date of the old
   return counts
+}
+
+/** Whether what a row describes has no later date than the earliest that is served (`readDateFloor`). */
+function isDatedUntil(value: RowValue, floor: number | null): boolean {
+  return floor !== null && 'changed' in value && value.changed <= floor
 }
 
 /** A line with the hash of the stored row of its key; null: none is stored. */

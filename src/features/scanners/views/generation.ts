@@ -34,11 +34,7 @@ interface Dating {
  * The Last-Modified of a generation, unix seconds: that of the newest of what it shows, but behind that of the one `before` (its
  * folder) where this is another one: the same records by other settings, or fewer documents, are a change as well.
  */
-export function changedAfter(
-  before: string | null,
-  name: string,
-  { newest, floor, readChanged }: Dating,
-): number {
+export function changedAfter(before: string | null, name: string, { newest, floor, readChanged }: Dating): number {
   const first = Math.max(newest, floor ?? newest)
   try {
     const previous = before === null ? null : readChanged(before)

@@ -73,9 +73,8 @@ async function build({ dataDir, kind, vendors, rebuild, served = null }: ViewsTa
       dataDir,
       reads: reads.vex,
       imagesOf: (tag: string) => tagPurls(reads.catalog, tag),
-      snapshot: { ...snapshot, asOf },
+      snapshot: { ...snapshot, asOf, floor: reads.feeds.readDateFloor() },
       basis: vexBasis(reads),
-      floor: reads.feeds.readDateFloor(),
       rebuild,
       pause,
     }

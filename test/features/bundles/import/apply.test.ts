@@ -120,7 +120,7 @@ describe('an import', () => {
     for (const take of [...rows, () => there.take(newer.files)]) {
       ask.look()
       const before = await Promise.all(paths.map((path) => ask(path)))
-      const now = new Date().toUTCString()
+      const now = new Date(Date.now() + 20_000).toUTCString()
       const { held } = await take()
       ask.look()
       for (const [at, path] of paths.entries()) {
