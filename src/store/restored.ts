@@ -8,6 +8,7 @@ import { forgetMadeFrom, inboxPath, openInbox, openInboxReader, openReader, open
 import { NEW_DATABASE } from './database/faults.ts'
 import type { Db } from './database/sqlite.ts'
 import { forgetVerification } from './last-verification.ts'
+import { raiseDateFloor } from './feeds/date-floor.ts'
 import { createSecretReader } from './secret.ts'
 import { RELAY_DAYS } from './webhooks/outbox.ts'
 
@@ -29,10 +30,15 @@ export interface DroppedEvents {
 
 /**
  * Lets a restored change log continue at a number that the mirror did not reach before: seconds since 1970. A follower that comes
- * back with a number that was given after the backup gets the answer that it is not known here, now and when the log has grown.
+ * back with a number that was given after the backup gets the answer that it is not known here, now and when the log has grown. A
+ * client that asks by the date of newer data gets the older.
  */
 export function renumberChanges(mirror: Db, { now }: RestoredAt): void {
-  skipNumbers(mirror, 'change_log', now)
+  const renumber = mirror.transaction(() => {
+    raiseDateFloor(mirror, now)
+    skipNumbers(mirror, 'change_log', now)
+  })
+  renumber.immediate()
 }
 
 /**

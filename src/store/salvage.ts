@@ -3,6 +3,7 @@ import type { SourceName } from '../base/domain/sources.ts'
 import { createLogCuts } from './changes/log-adoption.ts'
 import type { Db } from './database/open.ts'
 import { openDamaged } from './database/sqlite.ts'
+import { raiseDateFloor } from './feeds/date-floor.ts'
 import { renumberChanges } from './restored.ts'
 
 /** How much was read of what is kept row by row; `none` only where some could not be read. */
@@ -40,6 +41,7 @@ const NOTHING: Salvage = {
  * log, each row that the damaged file gives. `now`: Unix milliseconds.
  */
 export function salvageInto(to: Db, damaged: string, now: number): Salvage {
+  raiseDateFloor(to, now) // records that changed under one date had later ones
   const from = openOrNull(damaged)
   if (from === null) return NOTHING
   try {

@@ -62,6 +62,7 @@ test('keys, secret, identity, dates and change log are kept of a database whose 
   expect(after.keys.createKey('', NOW).id).toBe(3)
   expect(after.ledger.readIdentity()).toBe(identity)
   expect(after.changes.readLatestLogged('osv')?.snapshot).toBe(snapshot().id)
+  expect(after.feeds.readDateFloor()).toBe(NOW / 1000 + 1)
 })
 
 test('nothing is kept of a database whose header is damaged, and no key without its secret', () => {

@@ -51,7 +51,8 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const [link] = answer.links
       // An answer with a body is a JSON string that contains a URL; it is rewritten as one.
       const more = signatureFields(served.reads.catalog.readSignature(path, answer))
-      if (link?.at.length === 0 && answer.body === null) return call.sendDocument({ ...link, more }, own.asOf)
+      if (link?.at.length === 0 && answer.body === null)
+        return call.sendDocument({ ...link, changed: answer.changed, more }, own.asOf)
       const { body: stored, changed } = answer
       const body = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
       const places = placesOf(body, answer.links)

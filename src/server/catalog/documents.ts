@@ -19,6 +19,8 @@ export const DOCUMENT_PATH = '/-/documents/'
 export interface NamedDocument {
   readonly digest: string
   readonly type?: string
+  /** Last-Modified of the answer that it is, Unix seconds; absent: that of the document. */
+  readonly changed?: number
   /** Further header fields of the answer that it is, flat. */
   readonly more?: readonly string[]
 }
@@ -30,7 +32,7 @@ export interface NamedDocument {
 export async function sendDocument(
   served: ServedSnapshot,
   call: RouteCall,
-  { digest, type, more = [] }: NamedDocument,
+  { digest, type, changed = 0, more = [] }: NamedDocument,
   asOf?: string,
 ): Promise<void> {
   const { request, response, requestHeaders } = call
@@ -41,8 +43,9 @@ export async function sendDocument(
     const message = 'the mirror no longer stores this document: request the path that returned this link again'
     return call.refuse({ status: 404, error: 'not_found', message })
   }
-  const document = { ...stored, type: type ?? stored.type }
   const snapshot = served.originOf('catalog')
+  const latest = Math.max(stored.changed, changed, snapshot.notBefore ?? 0)
+  const document = { ...stored, type: type ?? stored.type, changed: latest }
   const origin = { ...snapshot, asOf: asOf ?? snapshot.asOf }
   const asked = request.method === 'GET' ? requestHeaders.range : undefined
   const coding = asked === undefined ? chooseCoding(requestHeaders.acceptEncoding) : 'identity'
@@ -50,6 +53,7 @@ export async function sendDocument(
   const validators = {
     etag: entityTag(tag, coding),
     changed: document.changed,
+    servedSince: snapshot.servedSince,
   }
   const result = checkConditions(requestHeaders, validators)
   if (result === 'failed') return sendFailed(request, response, origin)

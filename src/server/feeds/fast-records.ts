@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import { type FastPath, type FastPathOptions, openFastPath } from '../http/fast-path.ts'
-import { type Heads, type JsonResponse, answerText } from '../http/response.ts'
+import { type Heads, type JsonResponse, answerText, dated } from '../http/response.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { createInflating } from './inflating.ts'
 import { findPacked } from './osv.ts'
@@ -19,11 +19,12 @@ export function openFastRecords(
   return openFastPath(server, {
     ...options,
     find(target, coding) {
-      const shared = heads(served.originOf('osv'), coding)
+      const origin = served.originOf('osv')
+      const shared = heads(origin, coding)
       const found = findPacked(served, target, coding)
       if (found === undefined || found.asOf !== undefined) return undefined // its head is its own
       const ready = (answer: JsonResponse) => ({
-        head: answerText(answer, shared),
+        head: answerText(dated(answer, origin), shared),
         body: answer.body,
       })
       if (!('member' in found)) return ready(found)

@@ -1,10 +1,13 @@
 import { parseHttpDate } from '../../base/time.ts'
 import type { RequestHeaders } from './request-headers.ts'
 
-/** What a condition is compared with. `changed` is Last-Modified in unix seconds. */
+/** What a condition is compared with. Dates in Unix seconds. */
 interface Validators {
   readonly etag: string
+  /** Last-Modified. */
   readonly changed: number
+  /** From when on a copy that was taken here is of this content; missing: its Last-Modified. */
+  readonly servedSince?: number | undefined
 }
 
 /** `proceed` with the answer, `unchanged` is a 304, `failed` a 412. */
@@ -23,8 +26,15 @@ export function checkConditions(requestHeaders: RequestHeaders, current: Validat
     return listsTag(ifNoneMatch, current.etag, 'weak') ? 'unchanged' : 'proceed'
   }
   if (ifModifiedSince === undefined) return 'proceed'
-  const date = parseHttpDate(ifModifiedSince)
-  return date !== null && current.changed <= date ? 'unchanged' : 'proceed'
+  return isUnchangedSince(parseHttpDate(ifModifiedSince), current) ? 'unchanged' : 'proceed'
+}
+
+/**
+ * A later date than Last-Modified is that of a client's file, or of newer data where the mirror went back. It counts once this content
+ * was served: Last-Modified may be upstream's, from before this mirror had it.
+ */
+function isUnchangedSince(date: number | null, { changed, servedSince = changed }: Validators): boolean {
+  return date !== null && (date === changed || (date > changed && date >= servedSince))
 }
 
 /**

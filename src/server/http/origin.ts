@@ -18,6 +18,10 @@ export interface SnapshotOrigin {
   readonly scope?: string
   /** Set where items that upstream lists are missing. */
   readonly isPart?: true
+  /** The earliest Last-Modified, Unix seconds; missing: that of what is served. */
+  readonly notBefore?: number
+  /** From when on nothing else was served, Unix seconds; missing: not known. */
+  readonly servedSince?: number
   /** Set when it is older than `maxAgeHours` and `staleAction` asks for a header or a refusal. */
   readonly stale?: Staleness
 }
@@ -29,19 +33,25 @@ interface Staleness {
   readonly refused: boolean
 }
 
+/** Seconds within which a snapshot is served that was published, also in a fleet, whose mirrors wait for each other. */
+const SERVED_WITHIN = 60
+
 /** Reads a source's origin from the pinned snapshot of the store; null before its first snapshot. */
 export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | null {
   const snapshot = reads.snapshots.readSnapshot(source)
   if (snapshot === null) return null
   const { id, sequence, runId, publishedAt, scope, whole } = snapshot
   const asOf = reads.runs.readAsOf(source, snapshot)
+  const notBefore = reads.feeds.readDateFloor()
   return {
     source,
     snapshot: id,
     asOf: toIso(asOf),
-    version: [id, sequence, runId, publishedAt].join(' '),
+    version: [id, sequence, runId, publishedAt, notBefore].join(' '),
     ...(scope !== null && { scope: scopeValue(scope) }),
     ...(!whole && { isPart: true }),
+    ...(notBefore !== null && { notBefore }),
+    servedSince: Math.max(Math.ceil(publishedAt / 1000), notBefore ?? 0) + SERVED_WITHIN,
   }
 }
 

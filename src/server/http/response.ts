@@ -136,16 +136,23 @@ export function createAnswer(coding: Coding, body: Buffer, tag: string, changed:
   }
 }
 
+/** Returns an answer with the Last-Modified that it has in this snapshot. */
+export function dated(answer: JsonResponse, { notBefore = 0 }: SnapshotOrigin): JsonResponse {
+  if (answer.changed >= notBefore) return answer
+  return { ...answer, changed: notBefore, lastModified: formatHttpDate(notBefore) }
+}
+
 /** Sends an answer: 200, 304 or 412. Head and body leave in a single write. `more`: further header fields, flat. */
 export function sendAnswer(
   { request, response, requestHeaders }: AnswerExchange,
-  answer: JsonResponse,
+  undated: JsonResponse,
   snapshot: SnapshotOrigin,
   heads: Heads,
   more: readonly string[] = [],
 ): void {
+  const answer = dated(undated, snapshot)
   const origin = originNotAfter(snapshot, answer.asOf)
-  const result = checkConditions(requestHeaders, answer)
+  const result = checkConditions(requestHeaders, { ...answer, servedSince: snapshot.servedSince })
   if (result === 'failed') return sendFailed(request, response, origin)
   const { etag, lastModified, length } = answer
   const { validated, full } = heads(origin, answer.coding)

@@ -44,10 +44,11 @@ export async function sendFile(
   file: OpenArchive,
   manner: FileManner,
 ): Promise<void> {
-  const { size, changed } = file.info
+  const { size } = file.info
   const { origin, coding } = manner
+  const changed = Math.max(file.info.changed, origin.notBefore ?? 0)
   const tag = manner.sha256.slice(0, 32)
-  const validators = { etag: entityTag(tag, coding), changed }
+  const validators = { etag: entityTag(tag, coding), changed, servedSince: origin.servedSince }
   const result = checkConditions(requestHeaders, validators)
   if (result === 'failed') return sendFailed(request, response, origin)
   const head = headOf(manner, validators)

@@ -6,6 +6,7 @@ import {
   createCatalogAnswerReader,
 } from './answers.ts'
 import type { Db } from '../database/open.ts'
+import { createDateFloorReader } from '../feeds/date-floor.ts'
 import { nextChanged } from '../feeds/documents.ts'
 import { MARK_SIGNATURES } from './signatures.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
@@ -20,7 +21,7 @@ export type FetchedAnswer = Omit<CatalogAnswer, 'changed'>
 export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareAnswerWrites(db)
   const reader = createCatalogAnswerReader(db)
-  const publish = createPublication(sql, tracker)
+  const publish = createPublication(sql, tracker, createDateFloorReader(db))
   return {
     ...reader,
     ...createConfirmations(db),
@@ -64,7 +65,11 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
 }
 
 /** Returns a function that publishes the fetched answer of a path; false: there is none. It stays with the fetched ones. */
-function createPublication(sql: ReturnType<typeof prepareAnswerWrites>, tracker: ChangeTracker) {
+function createPublication(
+  sql: ReturnType<typeof prepareAnswerWrites>,
+  tracker: ChangeTracker,
+  { lastServed }: ReturnType<typeof createDateFloorReader>,
+) {
   return (path: string, now: number): boolean => {
     const before = sql.answerState.get(path)
     if (before === undefined && !tracker.isComplete()) {
@@ -76,7 +81,7 @@ function createPublication(sql: ReturnType<typeof prepareAnswerWrites>, tracker:
     if (before !== undefined) before.links = JSON.stringify(JSON.parse(before.links))
     const same =
       before?.status === fetched.status && before.sha256.equals(fetched.sha256) && before.links === fetched.links
-    const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
+    const changed = same ? before.changed : nextChanged(lastServed(before?.changed ?? null), null, now)
     tracker.record(path, answerState(before ?? null), answerState(fetched))
     sql.adopt.run(changed, path)
     adoptSignature(sql, path)

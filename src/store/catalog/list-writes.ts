@@ -1,6 +1,7 @@
 import { createCatalogListReader, CARRIED } from './lists.ts'
 import { createCatalogStaging, FACET_COLUMNS, PAGE_STRIDE } from './list-staging.ts'
 import type { Db } from '../database/open.ts'
+import { createDateFloorReader } from '../feeds/date-floor.ts'
 import { nextChanged } from '../feeds/documents.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 
@@ -11,6 +12,7 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
   const staging = createCatalogStaging(db) // before the statements that read its tables
   const sql = prepareListWrites(db)
   const reader = createCatalogListReader(db)
+  const { lastServed } = createDateFloorReader(db)
   return {
     ...reader,
     ...createCatalogMoves(db),
@@ -21,7 +23,7 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
     /** Publishes a walk as the list's content; writes only the pages with new content. Returns the number of entries. */
     replaceList(path: string, resource: string, frame: string, fields: readonly string[], now: number): number {
       const stored = reader.readList(path)
-      const changed = nextChanged(stored?.changed ?? null, null, now)
+      const changed = nextChanged(lastServed(stored?.changed ?? null), null, now)
       tracker.record(path, stored === null ? null : String(stored.changed), String(changed))
       const id = stored?.id ?? Number(sql.list.run(path, resource, frame, changed).lastInsertRowid)
       sql.dropEntries.run(id, path, path)

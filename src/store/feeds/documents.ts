@@ -2,6 +2,7 @@ import type { SourceName } from '../../base/domain/sources.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
+import { createDateFloorReader, raiseDateFloor } from './date-floor.ts'
 
 /** A complete JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
 export interface Document {
@@ -36,6 +37,7 @@ export function createDocumentReader(db: Db) {
     .prepare<[string], number>("SELECT typeof(body) = 'blob' FROM upstream_state WHERE path = ?")
     .pluck()
   return {
+    ...createDateFloorReader(db),
     readDocument: one<[path: string], Document>(
       'SELECT path, source, body, size, sha256, changed, entries FROM document WHERE path = ?',
     ),
@@ -94,6 +96,7 @@ export function createDocumentWriter(db: Db, tracker: ChangeTracker) {
     replaceUpstreamState: (path: string, state: UpstreamState): void => {
       writeState.run({ path, ...state })
     },
+    raiseDateFloor: (now: number): void => raiseDateFloor(db, now),
   }
 }
 

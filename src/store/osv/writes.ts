@@ -3,6 +3,7 @@ import { faultOfRecordId } from '../../base/domain/record-id.ts'
 import { fixIn } from '../dates/writes.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
+import { createDateFloorReader } from '../feeds/date-floor.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import { createPartWriter } from './archive-parts.ts'
 import { type ArchiveInfo, type RecordToStore, createOsvReader } from './reads.ts'
@@ -13,6 +14,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
   const sql = prepareWrites(db)
   const parts = createPartWriter(db)
   const bodies = createBodyReplacement(db, tracker)
+  const { lastServed } = createDateFloorReader(db)
   const insert = (record: RecordToStore, changed: number): void => {
     const rowid = sql.body.run(record.body).lastInsertRowid
     const { id, modified, crc32, size, sha256, asOf } = record
@@ -38,8 +40,9 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       const stored = sql.bodyOf.get(id)
       if (tracker.isComplete())
         tracker.record(id, stored ? stateOf(stored[2], stored[3]) : null, stateOf(modified, sha256))
-      if (stored === undefined) return insert(record, changed)
-      const forward = Math.max(changed, stored[1] + 1)
+      const last = lastServed(stored?.[1] ?? null)
+      const forward = last === null ? changed : Math.max(changed, last + 1)
+      if (stored === undefined) return insert(record, forward)
       const rowid = bodies.replaceBody(replacedOf(id, stored), record)
       const member = crc32Of(record.body)
       const fix = fixOf(record)

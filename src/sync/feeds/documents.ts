@@ -61,7 +61,8 @@ export function prepareDocument(
   }
   const upstream = readHttpDate(meta.lastModified)
   const seconds = upstream === null ? null : Math.floor(upstream / 1000)
-  const changed = nextChanged(stored?.changed ?? null, seconds, context.now())
+  const last = context.store.feeds.lastServed(stored?.changed ?? null)
+  const changed = nextChanged(last, seconds, context.now())
   const packed = documentMember(body, gzip, deflate)
   const document = { path, source: 'feeds', body: packed, size: body.length } as const
   return { document: { ...document, sha256, changed, entries }, state }

@@ -192,7 +192,7 @@ function replaceSnapshot(
   const notBefore = store.osv.readNewestModified(now())
   const times = { now: now(), notBefore, upstream }
   const changed = replaceIndex(store, served, built.members, times, kind === 'repair')
-  replaceArchive(store.osv, built, changed, times)
+  replaceArchive(store, built, changed, times)
   const id = createHash('sha256').update(served.sha256).update(built.sha256, 'hex').digest('hex')
   const body = whole && scope === null ? null : gzip
   store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
@@ -268,13 +268,14 @@ function replaceIndex(
   const same = previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
   if (same && !isRepair) return previous.changed
   const seconds = upstream === null ? null : Math.floor(upstream / 1000)
-  const changed = same ? previous.changed : nextChanged(previous?.changed ?? null, seconds, now, notBefore)
+  const last = feeds.lastServed(previous?.changed ?? null)
+  const changed = same ? previous.changed : nextChanged(last, seconds, now, notBefore)
   feeds.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
   return changed
 }
 
 function replaceArchive(
-  osv: Writes['osv'],
+  { osv, feeds }: Pick<Writes, 'osv' | 'feeds'>,
   built: BuiltArchive,
   indexChanged: number,
   { now, notBefore }: Times,
@@ -283,7 +284,7 @@ function replaceArchive(
   else osv.replaceParts(built.written)
   const previous = osv.readArchive()
   if (previous?.sha256 === built.sha256 && previous.changed >= (notBefore ?? 0)) return
-  const changed = nextChanged(previous?.changed ?? null, indexChanged, now, notBefore)
+  const changed = nextChanged(feeds.lastServed(previous?.changed ?? null), indexChanged, now, notBefore)
   const { file, size, crc32c: crc, sha256 } = built
   osv.replaceArchive({ file, size, crc32c: crc, sha256, changed })
 }

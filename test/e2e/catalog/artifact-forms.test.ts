@@ -98,3 +98,31 @@ test('a scoped package is found by its plain and its percent-encoded name', asyn
     expect([name, answer.status]).toEqual([name, 200])
   }
 })
+
+test('a path whose document is replaced, and comes back while another path has it, never has an earlier date', async () => {
+  const state = { round: 0, shown: 1 }
+  const moved = (url: URL, number: number) => ({
+    status: 302,
+    headers: { location: `http://localhost:${url.port}/documents/${number}?sig=1` },
+  })
+  const made = await plainBench({
+    '/v1/tags/': (...asked) => listOf({ id: 'a', round: state.round }, { id: 'b' })(...asked),
+    '/v1/tags/a': () => ({ body: { id: 'a' } }),
+    '/v1/tags/b': () => ({ body: { id: 'b' } }),
+    '/v1/tags/a/vex': (url) => moved(url, state.shown),
+    '/v1/tags/b/vex': (url) => moved(url, 1),
+    '/documents/1': () => ({ body: { ...VEX, number: 1 } }),
+    '/documents/2': () => ({ body: { ...VEX, number: 2 } }),
+  })
+  let last = 0
+  for (const shown of [1, 2, 1]) {
+    state.shown = shown
+    state.round++
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    const reply = await made.ask('/v1/tags/a/vex')
+    expect(await reply.json()).toMatchObject({ number: shown })
+    const date = Date.parse(reply.headers.get('last-modified') ?? '')
+    expect(date).toBeGreaterThan(last)
+    last = date
+  }
+})

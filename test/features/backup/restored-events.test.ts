@@ -49,6 +49,13 @@ function logsOf(dir: string) {
   }
 }
 
+/** The earliest Last-Modified that a folder serves, Unix seconds; null: that of what is stored. */
+function floorOf(dir: string): number | null {
+  const db = openReader(dir) ?? expect.fail('no database')
+  onTestFinished(() => void db.close())
+  return createReads(db).feeds.readDateFloor()
+}
+
 /** A mirror with two targets of which none takes anything: a snapshot and two deliveries wait. */
 async function waiting() {
   const to = [await target(503), await target(503)] as const
@@ -80,6 +87,7 @@ test('a mirror that is restored after months relays nothing that waited, and the
   await made.publish('b', ['R-1', 'R-2'])
   const { dir, dropped } = await restoredAt(made.dir, LATER)
   expect(dropped).toEqual({ relayed: 6, received: 1 })
+  expect([floorOf(made.dir), floorOf(dir)]).toEqual([null, LATER / 1000 + 1])
   const restored = await again(dir, LATER)
   expect(to.flatMap(({ got }) => got)).toEqual([])
   expect(restored.outbox.listTargets().map(({ givenUp, pending }) => [givenUp, pending])).toEqual([
@@ -120,6 +128,7 @@ test('databases from months ago that are put back by hand announce nothing old, 
     expect.stringMatching(/^mirror\.db is a copy from before: .* followers are notified/),
     expect.stringMatching(/^webhooks\.db is a copy from before: 4 relayed events and 1 deliveries/),
   ])
+  expect(floorOf(dir)).toBeGreaterThan(LATER / 1000)
   to.forEach(({ got }) => got.splice(0))
   const restored = await again(dir, LATER)
   expect(to.flatMap(({ got }) => got)).toEqual([])

@@ -1,4 +1,6 @@
+import Database from 'better-sqlite3'
 import { afterEach, expect, test } from 'vitest'
+import { databasePath } from '../../../src/store/database/open.ts'
 import { checkConditions, rangeStillApplies } from '../../../src/server/http/conditions.ts'
 import { parseHttpDate } from '../../../src/base/time.ts'
 import { chooseCoding, readRequestHeaders } from '../../../src/server/http/request-headers.ts'
@@ -84,6 +86,21 @@ test('a request with validators that do not match gets the whole answer', async 
   ]
   for (const condition of conditions)
     expect([condition, (await get(PATHS[0] ?? '', condition)).status]).toEqual([condition, 200])
+})
+
+test('a date later than Last-Modified counts once the snapshot was served: before that, a file is of another one', async () => {
+  const { get } = await serve((store) => {
+    store.publishOsv({ one: '{}' })
+    store.publishFeeds(FEEDS)
+    const db = new Database(databasePath(store.dir))
+    db.exec('UPDATE snapshot SET published_at = published_at + 86400000')
+    db.close()
+  })
+  for (const path of [...PATHS, '/external/osv/all.zip']) {
+    const status = async (date: string) => (await get(path, { 'If-Modified-Since': date })).status
+    const dates = [DATE, 'Wed, 01 Jul 2026 12:00:00 GMT', 'Fri, 03 Jul 2026 00:00:00 GMT']
+    expect([path, await Promise.all(dates.map(status))]).toEqual([path, [304, 200, 304]])
+  }
 })
 
 test('a failed If-Match or If-Unmodified-Since is a 412', async () => {

@@ -6,6 +6,8 @@ import { afterEach, expect, onTestFinished } from 'vitest'
 import { openFastPath } from '../../../src/server/http/fast-path.ts'
 import { createAccount } from '../../../src/base/connections/account.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
+import { openWriter } from '../../../src/store/database/open.ts'
+import { raiseDateFloor } from '../../../src/store/feeds/date-floor.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
 import { longTest, test } from '../../support/tables.ts'
@@ -65,6 +67,33 @@ test('the answers of the fast path equal those of the server byte for byte', asy
       expect(fast.body).toBe(slow.body)
       expect(fast.head).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
     }
+  }
+})
+
+test('no Last-Modified is earlier than the way back of the mirror to older data, on either path', async () => {
+  const { port, get } = await serve((store) => {
+    fill(store)
+    const db = openWriter(store.dir)
+    raiseDateFloor(db, FILLED_AT + 3_600_000)
+    db.close()
+  })
+  const date = new Date(FILLED_AT + 3_601_000).toUTCString()
+  for (const id of ['one', 'two', 'one']) {
+    const fast = await (await dial(port)).ask(plain(`/external/osv/${id}.json`))
+    const slow = await (await dial(port)).ask(plain(`/external/osv/${id}.json`, 'X-Other: 1\r\n'))
+    expect(undated(fast.head)).toBe(undated(slow.head))
+    expect(fast.head).toContain(`Last-Modified: ${date}\r\n`)
+  }
+  for (const path of [
+    '/external/osv/one.json',
+    '/external/osv/all.json',
+    '/external/osv/all.zip',
+    '/external/patch_feed',
+  ]) {
+    expect((await get(path)).headers['last-modified']).toBe(date)
+    expect((await get(path, { 'If-Modified-Since': date })).status).toBe(304)
+    const before = new Date(FILLED_AT + 3_600_000).toUTCString()
+    expect((await get(path, { 'If-Modified-Since': before })).status).toBe(200)
   }
 })
 

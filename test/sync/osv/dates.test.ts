@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newestPast } from '../../../src/base/time.ts'
 import { createChangedOf, recordChanged } from '../../../src/sync/osv/record.ts'
-import { DAY, INDEX, bench, createClock } from '../fixtures.ts'
+import { DAY, INDEX, PATCH_FEED, bench, createClock } from '../fixtures.ts'
 
 const seconds = (stamp: string): number => Date.parse(stamp) / 1000
 
@@ -44,6 +44,26 @@ test('no Last-Modified is older than the newest stamp of the index, except for s
   await made.run('osv')
   expect(dates().index).toBeGreaterThan(seconds('2026-07-01'))
   expect(dates().archive).toBeGreaterThanOrEqual(dates().index)
+})
+
+test('what changes after a way back to older data has a later date than what was served since', async () => {
+  const clock = createClock(Date.UTC(2026, 5, 15))
+  const made = await bench({ sandbox: { records: 5, now: createClock(Date.UTC(2026, 0, 1)).now }, now: clock.now })
+  const { store, sandbox } = made
+  await made.run('feeds')
+  await made.run('osv')
+  await store.exclusive(() => store.feeds.raiseDateFloor(clock.now()))
+  const floor = store.feeds.readDateFloor() ?? 0
+  const [id = ''] = sandbox.feed.change(1)
+  sandbox.feed.touchFeeds()
+  for (const source of ['feeds', 'osv'] as const) expect(await made.run(source)).toMatchObject({ state: 'complete' })
+  const dates = [
+    store.feeds.readDocument(PATCH_FEED)?.changed,
+    store.feeds.readDocument(INDEX)?.changed,
+    store.osv.readArchive()?.changed,
+    store.osv.readServed(id)?.changed,
+  ]
+  for (const date of dates) expect(date).toBeGreaterThan(floor)
 })
 
 test('the newest of many stamps is found whatever their form is', () => {

@@ -8,6 +8,7 @@ import {
   type CarriedRow,
   ROW_KINDS,
   type RowKind,
+  type RowValue,
   type SourceValue,
   compareKeys,
   valueOf,
@@ -35,6 +36,8 @@ interface RowContext {
   runId: number
   /** Also write rows that equal the stored ones. */
   again: boolean
+  /** Unix milliseconds. */
+  now: () => number
   /** Number of records that were stored already, all of the bundle; null: they are stored with their rows. */
   filled: number | null
   progress: OnProgress
@@ -118,7 +121,7 @@ export async function confirmRows(
 }
 
 async function applyKind<K extends RowKind>(
-  { bundle, store, source, again, progress }: RowContext,
+  { bundle, store, source, again, now, progress }: RowContext,
   kind: K,
   writer: Writer<K>,
 ): Promise<RowCounts> {
@@ -126,6 +129,8 @@ async function applyKind<K extends RowKind>(
   const total = bundle.manifest.counts[kind]?.put ?? null
   // A full bundle replaces all stored rows, a delta lists the removed ones itself.
   const stored = bundle.manifest.kind === 'full' ? store.carried.eachRow(source, kind) : null
+  const floor = store.feeds.readDateFloor()
+  let isBelow = false
   let seen = 0
   for await (const { key, put, storedHash } of withStored(eachLine(bundle, source, kind), stored)) {
     if (put === null) {
@@ -134,10 +139,17 @@ async function applyKind<K extends RowKind>(
     } else if (again || storedHash !== put.hash) {
       await writer.put(put)
       counts.put++
+      isBelow ||= isDatedUntil(put.value, floor)
     } else writer.confirm?.(put)
     if (++seen % 1000 === 0) progress({ phase: 'rows', unit: 'rows', done: seen, total })
   }
+  if (isBelow) store.feeds.raiseDateFloor(now()) // or the new content had the date of the old
   return counts
+}
+
+/** Whether what a row describes has no later date than the earliest that is served (`readDateFloor`). */
+function isDatedUntil(value: RowValue, floor: number | null): boolean {
+  return floor !== null && 'changed' in value && value.changed <= floor
 }
 
 /** A line with the hash of the stored row of its key; null: none is stored. */

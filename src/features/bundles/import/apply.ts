@@ -115,7 +115,7 @@ async function publish(
   runs: ImportRuns | null,
 ): Promise<SourceReport[]> {
   let applied: SourceReport[] = []
-  await inPublication(options, async () => {
+  await inPublication(options, rollback, async () => {
     applied = await applySources(options, stored, staged, runs)
     await applyDates([options.bundle], options.store, options.now())
     await applyTrustRoot([options.bundle], options.store)

@@ -20,6 +20,8 @@ interface SeriesOptions extends Pick<ImportOptions, 'config' | 'store' | 'file' 
   readonly bundles: readonly Bundle[]
   /** Whether the caller goes back to an older state on purpose; the ledger and the runs record it. */
   readonly rollback: boolean
+  /** Whether what is served now may be newer: also where a way back is passed over. */
+  readonly goesBack: boolean
   /** Is awaited within the transaction, directly before it commits. */
   readonly beforeCommit: () => Promise<void>
 }
@@ -65,7 +67,7 @@ export async function applySeries(options: SeriesOptions): Promise<void> {
 }
 
 async function applyInOne(series: SeriesOptions): Promise<void> {
-  const { bundles, rollback, beforeCommit } = series
+  const { bundles, rollback, goesBack, beforeCommit } = series
   const last = bundles.at(-1)
   if (last === undefined) throw new Error('a series without a bundle')
   const options: ImportOptions = { ...series, bundle: last }
@@ -75,7 +77,7 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
     bundles.map(({ manifest }) => manifest),
   )
   try {
-    await inPublication(options, async () => {
+    await inPublication(options, goesBack, async () => {
       const applied: SourceReport[] = []
       for (const bundle of bundles) applied.push(...(await applyOne({ ...options, bundle }, runs)))
       await applyDates(bundles, options.store, options.now())

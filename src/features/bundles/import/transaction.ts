@@ -36,10 +36,11 @@ export function readStored(store: Writes, manifest: Manifest): StoredSources {
 
 /**
  * Runs `work` in one transaction, which commits when it resolves with true, and removes the archives that are not used
- * afterwards: an unused archive must not fill the disk.
+ * afterwards: an unused archive must not fill the disk. `goesBack`: what is served now may be newer.
  */
 export async function inPublication(
-  { store, config }: Pick<ImportOptions, 'store' | 'config'>,
+  { store, config, now }: Pick<ImportOptions, 'store' | 'config' | 'now'>,
+  goesBack: boolean,
   work: () => Promise<boolean>,
 ): Promise<void> {
   const previous = store.osv.readArchive()?.file
@@ -47,7 +48,11 @@ export async function inPublication(
   const before = readdirSync(dir)
   let committed = false
   try {
-    committed = (await store.transaction(async () => ({ commit: await work() }))).commit
+    const publication = await store.transaction(async () => {
+      if (goesBack) store.feeds.raiseDateFloor(now())
+      return { commit: await work() }
+    })
+    committed = publication.commit
   } finally {
     store.carried.known.forget() // a rollback does not show in the number of changes
     sweepArchives(dir, committed ? [store.osv.readArchive()?.file ?? '', previous ?? ''] : before)
@@ -158,7 +163,7 @@ async function applySource(
   const { again = false } = options
   const fills = source === 'osv' && canFill(bundle, store)
   const filled = fills ? await fillRecords(options, progress) : null
-  const context = { bundle, store, source, runId, again, progress }
+  const context = { bundle, store, source, runId, again, now, progress }
   const { row, scope, counts } = await applyRows({ ...context, filled: filled?.records ?? null })
   if (source === 'osv') store.carried.known.wrote(store.osv.listWritten()) // the publication forgets them
   const documents = await applyDocuments(options, source, dryRun)

@@ -87,6 +87,7 @@ async function applyOlder(
   await importer.apply(bundles, {
     position: positionOf(last),
     rollback: true,
+    goesBack: true,
     log: null,
     beforeCommit: () => Promise.resolve(),
   })

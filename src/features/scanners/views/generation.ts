@@ -20,23 +20,29 @@ export function generationName(kind: ViewsKind, madeOf: readonly string[]): stri
   return `${kind}-${digest.slice(0, 32)}`
 }
 
+/** What decides the Last-Modified of a generation; dates in Unix seconds. */
+interface Dating {
+  /** That of the newest of what it shows. */
+  readonly newest: number
+  /** The earliest that is served (`readDateFloor`). */
+  readonly floor: number | null
+  /** Reads that of the generation before from its folder; may throw, for it may be damaged. */
+  readonly readChanged: (folder: string) => number | null
+}
+
 /**
- * The Last-Modified of a generation, unix seconds: `newest` of what it shows, but behind that of the one `before` (its folder)
- * where this is another one: the same records by other settings, or fewer documents, are a change as well. `readChanged` may
- * throw, for what was before may be damaged.
+ * The Last-Modified of a generation, unix seconds: that of the newest of what it shows, but behind that of the one `before` (its
+ * folder) where this is another one: the same records by other settings, or fewer documents, are a change as well.
  */
-export function changedAfter(
-  before: string | null,
-  name: string,
-  newest: number,
-  readChanged: (folder: string) => number | null,
-): number {
+export function changedAfter(before: string | null, name: string, { newest, floor, readChanged }: Dating): number {
+  const first = Math.max(newest, floor ?? newest)
   try {
     const previous = before === null ? null : readChanged(before)
-    if (before === null || previous === null) return newest
-    return Math.max(newest, basename(before) === name ? previous : previous + 1)
+    if (before === null || previous === null) return first
+    const last = Math.max(previous, floor ?? previous)
+    return Math.max(first, basename(before) === name ? last : last + 1)
   } catch {
-    return newest
+    return first
   }
 }
 

@@ -73,7 +73,7 @@ async function build({ dataDir, kind, vendors, rebuild, served = null }: ViewsTa
       dataDir,
       reads: reads.vex,
       imagesOf: (tag: string) => tagPurls(reads.catalog, tag),
-      snapshot: { ...snapshot, asOf },
+      snapshot: { ...snapshot, asOf, floor: reads.feeds.readDateFloor() },
       basis: vexBasis(reads),
       rebuild,
       pause,

@@ -263,5 +263,12 @@ const EXPORTED_DOCUMENTS = `
   ) STRICT, WITHOUT ROWID;
 `
 
+const DATE_FLOOR = `
+  CREATE TABLE date_floor (       -- the earliest Last-Modified that is served: raised by each way back to older data, never lowered
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    seconds INTEGER NOT NULL      -- Unix seconds
+  ) STRICT;
+`
+
 /** The schema of `mirror.db`. A change of it is a further step. */
-export const MIRROR_SCHEMA: Schema = { first: 26, steps: [TABLES, EXPORTED_DOCUMENTS] }
+export const MIRROR_SCHEMA: Schema = { first: 26, steps: [TABLES, EXPORTED_DOCUMENTS, DATE_FLOOR] }

@@ -107,11 +107,13 @@ export function createFollower(deps: FollowDeps): Follower {
     },
     async commit({ target, bundles, log, at }, { atOnce = false, onStored } = {}) {
       const { generation } = target
+      const passed = [target, ...chain.seenAfter(position()?.generation ?? 0)]
       const took = await timing.committing(atOnce ? null : at, (reached) =>
         importer.apply(bundles, {
           log,
           position: positionOf(target),
           rollback: generation.reason === 'rollback',
+          goesBack: passed.some((one) => one.generation.reason === 'rollback'),
           beforeCommit: reached,
         }),
       )

@@ -19,6 +19,8 @@ import { type ChosenBundle, type DownloadedBundle, downloadBundles } from './bun
 interface Commitment {
   readonly position: Position
   readonly rollback: boolean
+  /** Whether what is served now may be newer. */
+  readonly goesBack: boolean
   /** What replaces a part of the change log; null: the import logs its own changes. */
   readonly log: LogPart | null
   /** Is awaited when everything but the commit is done. */
@@ -73,13 +75,14 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
     ...createLocalReads(dataDir),
     download: (store, chosen) => downloadBundles(store, dataDir, chosen),
     stage: (given) => withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
-    apply: (given, { position, rollback, log, beforeCommit }) =>
+    apply: (given, { position, rollback, goesBack, log, beforeCommit }) =>
       withBundles(given, (bundles, store) =>
         applySeries({
           bundles,
           config,
           store,
           rollback,
+          goesBack,
           now,
           file: ledgerName(position),
           trigger: 'fleet',

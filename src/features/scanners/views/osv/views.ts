@@ -24,7 +24,8 @@ export async function makeOsvViews(options: OsvViewsOptions): Promise<BuildRepor
   const archive = reads.osv.readArchive()
   if (name === null || snapshot === null || archive === null) return null
   const make = (folder: string, before: string | null) => {
-    const changed = changedAfter(before, name, archive.changed, changedIn)
+    const dating = { newest: archive.changed, floor: reads.feeds.readDateFloor(), readChanged: changedIn }
+    const changed = changedAfter(before, name, dating)
     return buildViews({
       dataDir,
       reads: reads.osv,

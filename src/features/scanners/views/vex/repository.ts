@@ -24,8 +24,8 @@ interface VexOptions {
   readonly reads: VexReads
   /** Returns the package URLs of the image of a tag; absent: they are not known. */
   readonly imagesOf?: (tag: string) => readonly string[]
-  /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds. */
-  readonly snapshot: { readonly id: string; readonly asOf: number }
+  /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds; `floor`: as of `readDateFloor`. */
+  readonly snapshot: { readonly id: string; readonly asOf: number; readonly floor?: number | null }
   /** What decides beside the snapshot which documents are believed (`vexBasis`). */
   readonly basis?: string
   readonly rebuild?: boolean
@@ -84,12 +84,13 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
   const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const name = vexName(documents, imagesOf, reads.listTagsWithoutVex?.())
   const isRepaired = hasRepaired(options, documents)
+  const dating = { newest: newestOf(documents), floor: snapshot.floor ?? null, readChanged: changedIn }
   const make = (folder: string, before: string | null) =>
     writeRepository(options, documents, {
       folder,
       before: rebuild ? null : before,
       // A document that goes takes its date along.
-      changed: changedAfter(before, isRepaired ? '' : name, newestOf(documents), changedIn),
+      changed: changedAfter(before, isRepaired ? '' : name, dating),
     })
   const { id, asOf } = snapshot
   const again = rebuild || isRepaired
