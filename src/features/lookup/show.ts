@@ -76,7 +76,7 @@ function withTags(stored: LookupCall, alias: string, limit: number, found: Looku
   const tags = readRecordsTags(stored.config, stored.reads, asked, () => void stored.use('catalog'), removed)
   const left =
     asked.length === ids.length ? [] : [`by the first ${MOST_IDS} records alone; the others are not asked for`]
-  const shown = stored.isExpected('catalog') ? ['', ...terminalLines({ parts: [tagsPart(tags, limit)] })] : []
+  const shown = stored.isExpected('catalog') ? ['', ...terminalLines({ parts: [tagsPart(tags, limit, alias)] })] : []
   const notices = removed.length === 0 ? [] : ['', ...terminalLines({ parts: removedNotices(removed) })]
   return {
     json: { ...found.json, ...removedMessage(removed), ...recordTagsMessage(tags) },
