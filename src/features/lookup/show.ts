@@ -48,6 +48,8 @@ export function showCommand(name: string, options: LookupOptions): Promise<numbe
     const tag = withoutCatalog === null ? tagOf(stored, text, limit) : null
     if (tag !== null) return tag
     if (withoutRecords === null && isPackage(stored, text)) return searchResult(stored, text, limit)
+    const own = withoutCatalog === null && !text.includes('/') ? tagOf(stored, `library/${text}`, limit) : null
+    if (own !== null) return own // as Docker names it
     return refuseMissing(stored, text, [withoutRecords, withoutCatalog])
   })
 }
