@@ -141,6 +141,7 @@ export type OwnLink =
       readonly name: string
     }
   | DocumentLink
+  | { readonly kind: 'findings'; readonly tag: string; readonly of: string }
   | { readonly kind: 'package'; readonly ecosystem: string; readonly name: string }
   | { readonly kind: 'changes'; readonly source: SourceName; readonly since: string }
 

@@ -744,7 +744,7 @@ test.each([
 test.each([
   [['list', 'patches', '--limit', '2'], 'CVE,source_package,ecosystem,severity,ticket,patch,updated', 2],
   [['list', 'tags', '--limit', '2'], 'tag,digest,updated,id', 2],
-  [['changes', '--since', '2026-01-01'], 'change,name,what,last_in_snapshot', 1],
+  [['changes', '--since', '2026-01-01'], 'change,name,what,when,last_in_snapshot', 1],
 ])('%j prints its rows as CSV, with all that is to be known of them beside it', async (args, head, rows) => {
   const { code, out, err } = await ask(...args, '--csv')
   const lines = out.trimEnd().split('\n')
@@ -933,7 +933,9 @@ describe('changes', () => {
     const found = await ask('changes', '--since', '1')
     expect([found.code, found.out]).toEqual([
       0,
-      expect.stringMatching(/^changes since snapshot [0-9a-f]{12}, to .*\n\nGONE-1\n {2}record removed\n/),
+      expect.stringMatching(
+        /^changes since snapshot [0-9a-f]{12}, to .*\n\n2026-07-01T\S+Z {2}GONE-1\n {2}record removed\n/,
+      ),
     ])
     expect(await json('changes', '--since', '1')).toMatchObject({
       since: null,
@@ -964,7 +966,7 @@ describe('changes', () => {
     listing('pkg:npm/lodash@1.0.0', 'pkg:npm/none@1', 'pkg:docker/x@1', 'no purl')
     const found = await ask('changes', '--since', '1', '--sbom', bom)
     expect(found.out).toMatch(
-      /of the 2 packages in the SBOM of \S+bom\.json, .*; purls of no ecosystem that OSV records name: 2\n\nGONE-1\n/,
+      /of the 2 packages in the SBOM of \S+bom\.json, .*; purls of no ecosystem that OSV records name: 2\n\n\S+ {2}GONE-1\n/,
     )
     listing('pkg:npm/none@1')
     expect(await json('changes', '--since', '1', '--sbom', bom)).toMatchObject({

@@ -20,7 +20,7 @@ export function runsCommand(run: string | undefined, options: RunsOptions): numb
   const { config } = settings(options, false, [])
   withStoredReads(config.data.dir, `nothing has run yet in ${config.data.dir}`, (reads) => {
     if (run === undefined) printRuns(reads, listed(reads, options), options.json === true)
-    else printRun(reads, countOf(run), options.json === true)
+    else printRun(reads, countOf(run, 'a run'), options.json === true)
   })
   return 0
 }
@@ -29,7 +29,7 @@ export function runsCommand(run: string | undefined, options: RunsOptions): numb
 const WRONG: ReadonlySet<string> = new Set(['failed', 'partial', 'quarantined'])
 
 function listed({ runs }: Reads, { limit = '20', failed = false }: RunsOptions): Run[] {
-  const count = countOf(limit)
+  const count = countOf(limit, '--limit')
   if (!failed) return [...runs.listRuns(count)]
   // The log has some hundred rows for each source at most.
   return runs
@@ -38,10 +38,10 @@ function listed({ runs }: Reads, { limit = '20', failed = false }: RunsOptions):
     .slice(0, count)
 }
 
-function countOf(text: string): number {
+function countOf(text: string, what: string): number {
   const count = Number(text)
   if (Number.isSafeInteger(count) && count > 0) return count
-  throw new MirrorError('usage', `--limit takes a whole number above 0, not ${text}`)
+  throw new MirrorError('usage', `${what} is a whole number above 0, not ${text}`)
 }
 
 function printRuns(reads: Reads, runs: readonly Run[], json: boolean): void {

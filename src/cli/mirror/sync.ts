@@ -105,6 +105,7 @@ export function describe(report: RunReport): string {
   const line = `${source}: ${state} (${number}, ${cost}): ${visible(message ?? code ?? '')}`
   const removed = removedLine(facts)
   if (state === 'partial' && id > 0) return `${line}${removed}\n  see why: patchmirror runs ${id}`
+  if (code === 'upstream_unreachable') return `${line}\n  look for the cause: patchmirror doctor`
   if (state !== 'quarantined' || id === 0) return line + removed
   const run = Number(facts['quarantine'] ?? id)
   const see = `  see it: patchmirror runs ${run}`

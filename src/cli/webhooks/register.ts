@@ -30,6 +30,7 @@ export function registerWebhookCommand(given: string | undefined, options: Regis
   if (options.out !== undefined && options.testTag !== undefined)
     throw new MirrorError('usage', '--out is for a receiver elsewhere: test it when it has the secret')
   return withWebhooks(options, async (api, config, within) => {
+    if (options.out === undefined) refuseHostAlone(url, config)
     const webhook = {
       url,
       description: options.description ?? 'patchmirror',
@@ -116,7 +117,17 @@ function endpointUrl(text: string | undefined): string {
   if (text === undefined)
     throw new MirrorError('usage', 'the URL that receives the events is missing: give --url https://…/-/webhooks')
   if (/^https?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text
-  throw new MirrorError('usage', `${text} is not the URL of an endpoint`)
+  throw new MirrorError('usage', `${text} is not the URL of an endpoint, such as https://mirror.example.com/-/webhooks`)
+}
+
+/** Throws `usage` for a host alone, since no path of this mirror is reached by it. With a slash at its end it is meant so. */
+function refuseHostAlone(url: string, { webhooks }: Config): void {
+  const [first] = endpointsOf(webhooks)
+  if (first === undefined || !/^https?:\/\/[^/?#]+$/i.test(url)) return
+  throw new MirrorError(
+    'usage',
+    `${url} has no path, and this mirror takes deliveries at ${first.path}: give ${url}${first.path}, or ${url}/ where a proxy leads there`,
+  )
 }
 
 /** How a test came out. */
@@ -251,10 +262,10 @@ function afterFailedTest(config: Config, id: string | null): string {
 function placeOf(config: Config): string {
   const { port } = config.webhooks
   const path = endpointsOf(config.webhooks)[0]?.path ?? ''
-  if (port !== null) return `on port ${port}`
+  if (port !== null) return `on port ${port} at ${path}`
   const { server } = withTakenPort(config)
   const own = server.socket === null ? `on port ${server.port}` : `on ${daemonUrl(server)}`
-  return server.publicUrl === null ? own : `${own}, which is ${server.publicUrl}${path}`
+  return server.publicUrl === null ? `${own} at ${path}` : `${own}, which is ${server.publicUrl}${path}`
 }
 
 /** Returns what to do about a subscription whose secret is not stored. */

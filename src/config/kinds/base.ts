@@ -1,3 +1,5 @@
+import { resolve } from 'node:path'
+
 /** What a check may need from outside: the folder relative paths count from, and the cron parser. */
 export interface CheckContext {
   readonly cwd: string
@@ -114,6 +116,14 @@ export function textSetting(
   }
   const shape = { type: 'string', minLength: 1 }
   return { allowed, example, secret: false, shape, check, fromText: asIs }
+}
+
+/** Returns a path of a file or a folder, made absolute. Only a shell knows what ~ stands for: here it would be a folder of that name. */
+export function absolutePath(path: string, { cwd }: CheckContext): Parsed<string> {
+  if (path.includes('\0')) return { fault: 'contains a NUL character' }
+  return path === '~' || path.startsWith('~/')
+    ? { fault: 'has ~ in place of a home folder, which only a shell replaces: write the whole path' }
+    : { value: resolve(cwd, path) }
 }
 
 /** A list of text values; in an environment variable or a file they are separated by commas or line ends. */

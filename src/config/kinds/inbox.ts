@@ -1,14 +1,13 @@
-import { resolve, join } from 'node:path'
+import { join } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
-import { type Setting, type Parsed, textSetting } from './base.ts'
+import { type Setting, type Parsed, absolutePath, textSetting } from './base.ts'
 import { type RegistryReference, readReference } from './oci-reference.ts'
 
 /** Where bundles arrive: a folder, made absolute, or a tag of a registry. */
 export function inbox(): Setting<string> {
   const allowed = 'a folder; a relative one counts from the working directory; or oci://HOST/REPOSITORY:TAG'
-  return textSetting(allowed, '/media/usb/in', (text, { cwd }): Parsed<string> => {
-    if (text.includes('\0')) return { fault: 'contains a NUL character' }
-    if (!text.startsWith('oci:')) return { value: resolve(cwd, text) }
+  return textSetting(allowed, '/media/usb/in', (text, context): Parsed<string> => {
+    if (!text.startsWith('oci:')) return absolutePath(text, context)
     try {
       if (readReference(text)?.kind === 'registry') return { value: text }
       return { fault: 'is an image layout, which is not watched' }

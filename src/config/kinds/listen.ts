@@ -1,6 +1,5 @@
 import { isIP } from 'node:net'
-import { resolve } from 'node:path'
-import { type CheckContext, type Parsed, type Setting, textSetting } from './base.ts'
+import { type CheckContext, type Parsed, type Setting, absolutePath, textSetting } from './base.ts'
 
 /** Longest path of a unix socket, bytes: the shortest limit among operating systems, which truncate or refuse longer ones. */
 const SOCKET_PATH_BYTES = 103
@@ -34,15 +33,16 @@ function bare(host: string): string {
   return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
 }
 
-function parseSocket(text: string, { cwd }: CheckContext): Parsed<string> {
+function parseSocket(text: string, context: CheckContext): Parsed<string> {
   const [, path = '', mode] = /^unix:([^?]+?)(?:\?mode=(.*))?$/.exec(text) ?? []
-  if (path === '' || path.includes('\0')) return { fault: 'has no path of a socket after unix:' }
+  if (path === '') return { fault: 'has no path of a socket after unix:' }
   if (mode !== undefined && !/^0?[67][0-7]{2}$/.test(mode))
     return { fault: 'has a mode that is not in octal digits that start with 6 or 7' }
-  const absolute = resolve(cwd, path)
-  if (Buffer.byteLength(absolute) > SOCKET_PATH_BYTES)
+  const absolute = absolutePath(path, context)
+  if ('fault' in absolute) return absolute
+  if (Buffer.byteLength(absolute.value) > SOCKET_PATH_BYTES)
     return { fault: `has a path longer than ${SOCKET_PATH_BYTES} bytes as an absolute path` }
-  return { value: `unix:${absolute}?mode=${(mode ?? SOCKET_MODE).padStart(4, '0')}` }
+  return { value: `unix:${absolute.value}?mode=${(mode ?? SOCKET_MODE).padStart(4, '0')}` }
 }
 
 /** Returns the parts of a checked address: port 0 takes any free one, and a socket, by its absolute path, takes the place of both. */

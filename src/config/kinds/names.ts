@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
-import { resolve } from 'node:path'
 import { readPemFile } from './pem-files.ts'
-import { type Setting, type Parsed, textSetting } from './base.ts'
+import { type Setting, type Parsed, absolutePath, textSetting } from './base.ts'
 import { isRegistryPlace } from './oci-reference.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
 import { UNIX_PEER } from '../../base/connections/limit.ts'
@@ -13,9 +12,7 @@ const BUILT_IN = [...PUBLIC_FEEDS.map(({ path }) => path), OSV_ROOT.slice(0, -1)
 
 /** A folder, made absolute. It need not exist. */
 export function directory(): Setting<string> {
-  return textSetting('a folder; a relative one counts from the working directory', 'data', (path, at) =>
-    path.includes('\0') ? { fault: 'contains a NUL character' } : { value: resolve(at.cwd, path) },
-  )
+  return textSetting('a folder; a relative one counts from the working directory', 'data', absolutePath)
 }
 
 /** A registry, or a part of it, without the slash at its end. */
@@ -66,9 +63,7 @@ export function cronExpression(example: string): Setting<string> {
 /** The path of a file that is created where it does not exist, made absolute. */
 export function filePath(example: string): Setting<string> {
   const allowed = 'the path of a file; a relative one counts from the working directory'
-  return textSetting(allowed, example, (path, { cwd }) =>
-    path.includes('\0') ? { fault: 'contains a NUL character' } : { value: resolve(cwd, path) },
-  )
+  return textSetting(allowed, example, absolutePath)
 }
 
 /** An address, or a network in CIDR form; `unix`: every connection of a socket in `server.listen`. */

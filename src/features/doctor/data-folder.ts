@@ -1,9 +1,9 @@
-import { accessSync, constants, existsSync, lstatSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, rmdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { shownBytes } from '../../base/disk-space.ts'
 import { messageOf, systemCode } from '../../base/errors.ts'
-import { isPresent } from '../../base/files.ts'
+import { isPresent, makeFolder } from '../../base/files.ts'
 import { describeLocks, probeLocks, warnOfLocalLocks } from '../../store/lock-effect.ts'
 import { databasePath } from '../../store/database/open.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
@@ -39,10 +39,10 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
     if (!isBelowFile) return failure(`this user cannot look up ${dir} (${messageOf(error)})`, action)
   }
   if (!existsSync(dir)) {
-    const parent = existingParent(dir)
-    return mayWrite(parent)
+    const why = whyNotMade(dir)
+    return why === null
       ? fine(`${dir} does not exist yet: the first sync or start makes it`)
-      : failure(`${dir} does not exist, and this user may not make it in ${parent}`, action)
+      : failure(`${dir} does not exist, and cannot be made: ${why}`, action)
   }
   if (!statSync(dir).isDirectory()) return failure(`${dir} is not a folder`, action)
   const { state, reason } = probeStorage(dir, true)
@@ -59,17 +59,30 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
   )
 }
 
-function existingParent(dir: string): string {
-  const parent = dirname(dir)
-  return existsSync(parent) || parent === dir ? parent : existingParent(parent)
+/** Returns why a folder that is not there cannot be made, which only a try shows: what it makes is removed again. Null: it can be. */
+function whyNotMade(dir: string): string | null {
+  const missing = missingFolders(dir)
+  try {
+    makeFolder(dir)
+    return existsSync(dir) ? null : 'it is a symbolic link to a place that does not exist'
+  } catch (error) {
+    return messageOf(error)
+  } finally {
+    missing.forEach(removeEmpty)
+  }
 }
 
-function mayWrite(path: string): boolean {
+/** Returns a folder and those above it as far as they are not there, the innermost first. */
+function missingFolders(dir: string): string[] {
+  return existsSync(dir) ? [] : [dir, ...missingFolders(dirname(dir))]
+}
+
+/** Removes a folder that has nothing: where another program has begun to use it, it stays. */
+function removeEmpty(dir: string): void {
   try {
-    accessSync(path, constants.W_OK | constants.X_OK)
-    return statSync(path).isDirectory()
+    rmdirSync(dir)
   } catch {
-    return false
+    // it was not made, or is in use
   }
 }
 

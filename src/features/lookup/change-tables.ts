@@ -39,7 +39,10 @@ export interface NamedChange {
   readonly change: 'added' | 'changed' | 'removed'
   /** Why a removed record left that is not known to be removed upstream. */
   readonly cause?: LeftRecords['cause'] | undefined
-  /** The snapshot that it is in last; absent: the table is of one snapshot. */
+  /** What people call the thing whose path the name is; absent: nothing else. */
+  readonly label?: string | undefined
+  /** When it changed last, ISO 8601, as the snapshot that it is in last; absent: the table is of one snapshot. */
+  readonly at?: string
   readonly snapshot?: string
   readonly words?: readonly string[] | undefined
   readonly doubts?: readonly PublishedDoubt[] | undefined
@@ -63,13 +66,13 @@ export function changedNames(
       { name: 'change', isDetail: true },
       { name: 'name' },
       ...(hasWords ? [{ name: 'what', isBelow: true } as const] : []),
-      ...(hasSnapshot ? [{ name: 'last in snapshot', isDetail: true } as const] : []),
+      ...(hasSnapshot ? [{ name: 'when' }, { name: 'last in snapshot', isDetail: true } as const] : []),
     ],
     rows: changes.map((one) => [
       { kind: 'text', text: one.cause === undefined ? one.change : 'left', tone: TONES[one.change] },
-      nameValue(source, one.name),
+      nameValue(source, one),
       ...(hasWords ? [wordValues(one, extent)] : []),
-      ...(hasSnapshot ? [codeValue((one.snapshot ?? '').slice(0, 12))] : []),
+      ...(hasSnapshot ? [timeValue(one.at ?? ''), codeValue((one.snapshot ?? '').slice(0, 12))] : []),
     ]),
     empty: 'nothing changed',
     ...parts,
@@ -77,9 +80,10 @@ export function changedNames(
 }
 
 /** A record leads to its page, a path to what the mirror serves there. */
-function nameValue(source: SourceName, name: string): Value {
+function nameValue(source: SourceName, { name, label }: NamedChange): Value {
   if (source === 'osv' && name.length <= 500) return codeValue(name, { kind: 'record', name })
-  return /^\/(?![/\\])[^\p{Cc}]*$/u.test(name) ? codeValue(name, { kind: 'path', name }) : codeValue(name)
+  const value = /^\/(?![/\\])[^\p{Cc}]*$/u.test(name) ? codeValue(name, { kind: 'path', name }) : codeValue(name)
+  return label === undefined || value.kind !== 'text' ? value : { ...value, note: clip(label, 200) }
 }
 
 /** Returns why the change of a record is doubted, and the sentences about it. */

@@ -98,7 +98,7 @@ export function recordAnswer(found: FoundRecord, extent: RecordExtent): Answer {
       ...(content === null ? [NOT_SHOWN] : contentParts(content, extent)),
       storedFacts(found, extent.more),
       ...datesFacts(dates),
-      ...(tags === null ? [] : [tagsPart(tags, extent.tags)]),
+      ...(tags === null ? [] : [tagsPart(tags, extent.tags, id)]),
       ...(extent.more === null ? [] : [historyTable(extent.more, id)]),
     ],
   }
@@ -258,8 +258,8 @@ export function datesFacts(dates: RecordDates | null): Facts[] {
   return [{ kind: 'facts', title: 'since when', rows }]
 }
 
-/** Returns the mirrored tags with a record among their findings, or why they are not known. */
-export function tagsPart(found: KnownRecordTags | string, most: number): Part {
+/** Returns the mirrored tags with a record or CVE among their findings, or why they are not known; `of`: its id. */
+export function tagsPart(found: KnownRecordTags | string, most: number, of: string): Part {
   if (typeof found === 'string')
     return { kind: 'notice', level: 'note', title: 'the mirrored tags with it are not known', text: found }
   const { tags, isCurrent, removed = [] } = found
@@ -267,7 +267,7 @@ export function tagsPart(found: KnownRecordTags | string, most: number): Part {
   const rows = tags
     .slice(0, most)
     .map((one) => [
-      linkValue(clip(one.name || one.id, 200), { kind: 'tag', name: one.id }),
+      linkValue(clip(one.name || one.id, 200), { kind: 'findings', tag: one.id, of }),
       textValue(foundPackage(one), 200),
       textValue(one.version, 200),
       textValue(fixWords(one)),

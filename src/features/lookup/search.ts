@@ -148,9 +148,11 @@ export function noIndex(noViews: string | null): string {
   return `packages and other ids were not searched: ${noViews ?? 'the index of packages cannot be read'}`
 }
 
-/** Finds the listed images and tags that a text names. */
+/** Finds the listed tags that a text names: as for Docker, `python` is also the image `library/python`. */
 export function findNamedItems({ reads }: Pick<SearchReads, 'reads'>, query: string, limit: number) {
-  return findItems(reads.catalog, query, limit).map(({ list, id, body }) => {
+  const found = findItems(reads.catalog, query, limit)
+  const items = found.length > 0 || query.includes('/') ? found : findItems(reads.catalog, `library/${query}`, limit)
+  return items.map(({ list, id, body }) => {
     const { repository, tag, digest } = namesOfTag({ ...fieldsOf(JSON.parse(body.toString('utf8'))) })
     return { list, id, repository, name: tag, digest }
   })
@@ -206,17 +208,12 @@ function packageTable({ packages }: Shown): Table {
 function itemTable({ items }: Shown): Table {
   return {
     kind: 'table',
-    title: 'images and tags',
-    columns: ['item', 'name', 'digest', 'list'],
-    rows: items.map(({ list, id, repository, name, digest }): Value[] => {
+    title: 'tags',
+    columns: ['tag', 'digest', 'id'],
+    rows: items.map(({ id, repository, name, digest }): Value[] => {
       const names = [repository, name].filter((part) => part !== null).join(':')
       const short = digest?.replace(/^sha256:/, '').slice(0, 12)
-      return [
-        codeValue(id, { kind: 'tag', name: id }),
-        textValue(names),
-        textValue(short),
-        codeValue(list, { kind: 'path', name: list }),
-      ]
+      return [linkValue(names || id, { kind: 'tag', name: id }), textValue(short), codeValue(id)]
     }),
     empty: 'there are none',
   }

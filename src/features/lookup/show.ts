@@ -48,6 +48,8 @@ export function showCommand(name: string, options: LookupOptions): Promise<numbe
     const tag = withoutCatalog === null ? tagOf(stored, text, limit) : null
     if (tag !== null) return tag
     if (withoutRecords === null && isPackage(stored, text)) return searchResult(stored, text, limit)
+    const own = withoutCatalog === null && !text.includes('/') ? tagOf(stored, `library/${text}`, limit) : null
+    if (own !== null) return own // as Docker names it
     return refuseMissing(stored, text, [withoutRecords, withoutCatalog])
   })
 }
@@ -76,7 +78,7 @@ function withTags(stored: LookupCall, alias: string, limit: number, found: Looku
   const tags = readRecordsTags(stored.config, stored.reads, asked, () => void stored.use('catalog'), removed)
   const left =
     asked.length === ids.length ? [] : [`by the first ${MOST_IDS} records alone; the others are not asked for`]
-  const shown = stored.isExpected('catalog') ? ['', ...terminalLines({ parts: [tagsPart(tags, limit)] })] : []
+  const shown = stored.isExpected('catalog') ? ['', ...terminalLines({ parts: [tagsPart(tags, limit, alias)] })] : []
   const notices = removed.length === 0 ? [] : ['', ...terminalLines({ parts: removedNotices(removed) })]
   return {
     json: { ...found.json, ...removedMessage(removed), ...recordTagsMessage(tags) },

@@ -50,6 +50,8 @@ function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>)
       return ui('packages', { ecosystem: link.name })
     case 'package':
       return ui('package', { ecosystem: link.ecosystem, name: link.name })
+    case 'findings':
+      return ui('tag-findings', { id: link.tag, q: link.of })
     case 'changes':
       return ui('changes', { source: link.source, since: link.since })
   }

@@ -13,10 +13,22 @@ export function withoutCommands(blocks: readonly Block[]): Block[] {
   })
 }
 
-/** Returns a text without the clauses that name a command. */
+/** Returns a text without what names a command: a remark in parentheses, and a clause, from the colon before it where there is one. */
 export function withoutCommand(text: string): string {
-  const clauses = text.split(/(?<=[;:.]) /)
-  if (!clauses.some((clause) => COMMAND.test(clause))) return text
-  const kept = clauses.filter((clause) => !COMMAND.test(clause)).join(' ')
-  return kept.replace(/[;:,]$/, clauses.at(-1)?.endsWith('.') === true ? '.' : '')
+  const plain = text.replace(REMARK, '')
+  if (!COMMAND.test(plain)) return plain
+  const clauses = plain.split(/(?<=[;.]) /).map(beginningOf)
+  const kept = clauses.filter((clause) => clause !== '').join(' ')
+  return kept.replace(/;(?= \p{Lu})/gu, '.').replace(/;$/, plain.endsWith('.') ? '.' : '')
+}
+
+/** A remark that names a command. */
+const REMARK = / \([^()]*\bpatchmirror [a-z][^()]*\)/g
+
+/** Returns a clause up to the colon before a command that it names; '' where none is before it. */
+function beginningOf(clause: string): string {
+  const command = clause.search(COMMAND)
+  if (command < 0) return clause
+  const colon = clause.lastIndexOf(': ', command)
+  return colon < 0 ? '' : clause.slice(0, colon) + (/[;.]$/.exec(clause)?.[0] ?? '')
 }

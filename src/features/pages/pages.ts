@@ -173,7 +173,13 @@ export const PAGES: readonly Page[] = [
   {
     ...IMAGES,
     path: 'tag-findings',
-    parameters: { id: 'The id of a tag.', at: 'Findings before those on the page.' },
+    isList: true,
+    parameters: {
+      ...FORMAT,
+      id: 'The id of a tag.',
+      q: 'Text that the id, package or version of a finding contains.',
+      at: 'Findings before those on the page.',
+    },
   },
   { ...IMAGES, path: 'avr', parameters: { id: 'The id of a set of artifacts.', ...ARTIFACTS } },
   { ...IMAGES, path: 'tag-changes', isList: true, parameters: { ...FORMAT, ...OLDER } },

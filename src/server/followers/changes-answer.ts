@@ -75,6 +75,8 @@ const CHANGED = object(
     path: optional(TEXT),
     change: oneOf(['added', 'changed', 'removed']),
     snapshot: TEXT,
+    /** When that was published here. */
+    at: TEXT,
     /** Why a removed record left this mirror that is not known to be removed upstream; missing: it is. */
     cause: optional(described(oneOf(LEFT_CAUSES), 'Of a removed record that is not known to be removed upstream.')),
     differences: optional(described(maybe(list(RECORD_DIFFERENCE)), 'By `kind`; null: not known, as `words` say.')),

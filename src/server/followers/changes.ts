@@ -182,7 +182,7 @@ function pageOf(
   let taken = 0
   let characters = 0
   for (const one of found.slice(0, most)) {
-    const { name, change, snapshot } = one
+    const { name, change, snapshot, publishedAt } = one
     const isFull = characters + name.length > MAX_CHARACTERS || detailer?.isFull() === true
     if (changes.length >= limit || (taken > 0 && isFull)) break
     const detail = detailer === null ? {} : detailer.describe(one)
@@ -196,6 +196,7 @@ function pageOf(
       source,
       ...toChangedName(source, name, change),
       snapshot,
+      at: toIso(publishedAt),
       ...(cause !== null && { cause }),
       ...detail,
       ...(doubts && { doubts }),

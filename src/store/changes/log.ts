@@ -32,6 +32,8 @@ export interface ChangedName {
   log: number
   /** The snapshot that last touched it. */
   snapshot: string
+  /** When that was published, Unix milliseconds. */
+  publishedAt: number
 }
 
 /** A range of the log between two snapshots of a source: rows after `after` (exclusive), up to `until`. */
@@ -118,7 +120,7 @@ export function createChangeReader(db: Db) {
         return { ...rest, change: CHANGE_KINDS[kind] ?? 'changed' }
       }),
     /** The names that one row changed, in order after `from`. */
-    listNames: (id: number, limit: number, from = ''): Omit<ChangedName, 'snapshot' | 'log'>[] =>
+    listNames: (id: number, limit: number, from = ''): Pick<ChangedName, 'name' | 'change'>[] =>
       sql.names.all(id, from, limit).map(([name, kind]) => ({ name, change: CHANGE_KINDS[kind] ?? 'changed' })),
     ...createSpanReads(sql),
   }
@@ -152,8 +154,8 @@ function createSpanReads(sql: ReturnType<typeof prepareReads>) {
      */
     listChanged({ source, after, until }: LogSpan, from: string, limit: number): ChangedName[] {
       const rows = sql.folded.all({ source, after, until, from, limit })
-      return rows.map(({ name, log, first, last, snapshot }) => {
-        return { name, change: foldKinds(first, last), log, snapshot }
+      return rows.map(({ first, last, ...row }) => {
+        return { ...row, change: foldKinds(first, last) }
       })
     },
   }
@@ -239,11 +241,12 @@ function prepareReads(db: Db) {
       .raw(),
     folded: db.prepare<
       LogSpan & { from: string; limit: number },
-      { name: string; log: number; first: number; last: number; snapshot: string }
+      Omit<ChangedName, 'change'> & { first: number; last: number }
     >(
       // The kind of the first and of the last row that touched a name, carried in the lowest bits.
       `SELECT name, first / 4 AS log, first % 4 AS first, last % 4 AS last,
-         (SELECT snapshot FROM change_log WHERE id = last / 4) AS snapshot
+         (SELECT snapshot FROM change_log WHERE id = last / 4) AS snapshot,
+         (SELECT published_at FROM change_log WHERE id = last / 4) AS publishedAt
        FROM (SELECT name, min(log * 4 + kind) AS first, max(log * 4 + kind) AS last FROM change_name
              WHERE name > @from AND log IN
                (SELECT id FROM change_log WHERE source = @source AND id > @after AND id <= @until)

@@ -24,6 +24,8 @@ export interface ListedFinding extends ListedComponent {
   readonly suppressed: 0 | 1
   /** JSON: the aliases of the record, and what it is derived from. */
   readonly names: string
+  /** Number of findings of the tag that fit, as this one does. */
+  readonly fitting: number
 }
 
 /** A package that a tag lists. */
@@ -46,18 +48,23 @@ export interface OtherTag {
 /** Creates the reads of the findings of one tag, and of what other tags have of them. Numbers and names of packages and records are JSON. */
 export function createTagList(db: Db) {
   const { all, exists } = queries(db)
-  const page = db.prepare<[tag: number, limit: number, offset: number], ListedFinding>(
+  const page = db.prepare<{ tag: number; text: string; limit: number; offset: number }, ListedFinding>(
     `SELECT f.record, f.fixable, f.patched, f.level, f.source, f.component, c.ecosystem, c.name, c.version, c.packages,
-       c.asked, c.gap, coalesce(r.names, '[]') AS names, s.tag IS NOT NULL AS suppressed
+       c.asked, c.gap, coalesce(r.names, '[]') AS names, s.tag IS NOT NULL AS suppressed, count(*) OVER () AS fitting
      FROM tag_component t JOIN component c ON c.id = t.component JOIN finding f ON f.component = c.id
        LEFT JOIN record r ON r.id = f.record
        LEFT JOIN suppressed s ON s.component = c.id AND s.tag = t.tag AND s.record = f.record
-     WHERE t.tag = ?
-     ORDER BY suppressed, f.level, f.fixable | f.patched DESC, c.name, c.version, f.record, c.id LIMIT ? OFFSET ?`,
+     WHERE t.tag = @tag AND instr(lower(concat_ws(' ', f.record, r.names, c.name, c.version)), lower(@text)) > 0
+     ORDER BY suppressed, f.level, f.fixable | f.patched DESC, c.name, c.version, f.record, c.id
+     LIMIT @limit OFFSET @offset`,
   )
   return {
-    /** Those that count before those that VEX rules out, then the worst first, then those with a fix. */
-    listFindingsPage: (tag: number, limit: number, offset: number): ListedFinding[] => page.all(tag, limit, offset),
+    /**
+     * Those that count before those that VEX rules out, then the worst first, then those with a fix. `text`: their ids, package or
+     * version contain it; '' for all.
+     */
+    listFindingsPage: (tag: number, text: string, limit: number, offset: number): ListedFinding[] =>
+      page.all({ tag, text, limit, offset }),
     /** When findings of a tag came, as far as changes name them: Unix milliseconds, the last time. */
     listNewOf: all<[owner: string], { record: string; name: string; at: number }>(
       `SELECT d.value ->> 1 AS record, d.value ->> 2 AS name, max(l.at) AS at FROM log l, json_each(l.details) d

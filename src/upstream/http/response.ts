@@ -248,10 +248,13 @@ export function networkError(error: unknown, what: string, deadlineMs: number): 
   })
 }
 
+/** How OpenSSL writes what went wrong: `40AD21:error:0A00010B:SSL routines:tls_validate:wrong version number:../deps/…`. */
+const OPENSSL = /^[\dA-F]+:error:[\dA-F]+:[^:]*:[^:]*:([^:]+):.*$/s
+
 function detail(error: unknown): string {
   const code = systemCode(error)
   // An AggregateError (several addresses were tried) has no message of its own.
-  const message = messageOf(error) || 'the connection failed'
+  const message = (messageOf(error) || 'the connection failed').replace(OPENSSL, 'TLS: $1')
   return code === undefined || message.includes(code) ? message : `${message} (${code})`
 }
 

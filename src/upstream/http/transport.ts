@@ -218,13 +218,18 @@ export function faultNotes(error: unknown): string {
   return through(proxy) + advice + versionAdvice(error)
 }
 
-/** Returns advice for a server that speaks only HTTP/2; empty for other errors. */
+/** Returns advice for a server that speaks no TLS, or only HTTP/2; empty for other errors. */
 function versionAdvice(error: unknown): string {
-  for (let at = error; at instanceof Error; at = at.cause)
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (systemCode(at) === NO_TLS) return '; it speaks no TLS there: write http:// if that is meant, or check the port'
     if (systemCode(at) === NO_PROTOCOL || ('data' in at && isSettingsFrame(at.data)))
       return '; the server speaks only HTTP/2 there, and this program uses HTTP/1.1: enable HTTP/1.1 on the server or its proxy'
+  }
   return ''
 }
+
+/** What came in place of TLS is none: mostly an answer in plain HTTP. */
+const NO_TLS = 'ERR_SSL_WRONG_VERSION_NUMBER'
 
 /** The answer of TLS to a client that offers HTTP/1.1 alone (RFC 7301, 3.2). */
 const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'

@@ -193,6 +193,16 @@ describe('webhooks register', () => {
     const both = await patchmirror(['register', url, '--out', 'x', '--test-tag', 'y'])
     expect([both.code, both.err]).toEqual([2, expect.stringContaining('receiver elsewhere')])
   })
+
+  test('refuses a host alone, and names the path at which this mirror takes deliveries', async () => {
+    const host = new URL(url).origin
+    const settings = { PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'hooks=/hooks/in' }
+    const bare = await patchmirror(['register', host], settings)
+    expect([bare.code, bare.err]).toEqual([2, expect.stringContaining(`give ${host}/hooks/in, or ${host}/ where`)])
+    expect(sandbox.service.ids('webhooks')).toEqual([])
+    const meant = await patchmirror(['register', `${host}/`], settings)
+    expect(meant.code, meant.err).toBe(0)
+  })
 })
 
 describe('webhooks delete and rotate', () => {

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
@@ -244,10 +244,30 @@ const CASES: Case[] = [
     'a folder that cannot be made',
     'folder',
     'fail',
-    'may not make it',
+    'cannot be made',
     (made) => {
       writeFileSync(join(made.dir, 'file'), '')
       made.env['PATCHMIRROR_DATA_DIR'] = join(made.dir, 'file', 'data')
+    },
+  ],
+  [
+    'a folder below a link to nothing',
+    'folder',
+    'fail',
+    'cannot be made',
+    (made) => {
+      symlinkSync(join(made.dir, 'gone'), join(made.dir, 'link'))
+      made.env['PATCHMIRROR_DATA_DIR'] = join(made.dir, 'link', 'data')
+    },
+  ],
+  [
+    'a link to nothing in place of the folder',
+    'folder',
+    'fail',
+    'a symbolic link to a place that does not exist',
+    (made) => {
+      symlinkSync(join(made.dir, 'gone'), join(made.dir, 'link'))
+      made.env['PATCHMIRROR_DATA_DIR'] = join(made.dir, 'link')
     },
   ],
   ['a database that others may read', 'folder', 'warn', 'mirror.db', ({ dir }) => chmodSync(databasePath(dir), 0o644)],
@@ -829,6 +849,7 @@ const CASES: Case[] = [
 /** For each check what it finds first of all. */
 const FEW = [
   ...['a key file that is missing', 'an empty folder and no way to fill it', 'an old Node.js'],
+  ...['a folder below a link to nothing', 'a link to nothing in place of the folder'],
   ...['a read-only folder', 'a database that others may read', 'a folder on NFS', 'a full disk'],
   ...['little free space', 'a damaged database', 'a database of a newer program'],
   ...['a lock without a daemon that answers', 'a proxy that is down', 'a closed port'],
@@ -872,6 +893,14 @@ describe('the doctor', () => {
     expect(found?.state).toBe('skipped')
     for (const text of ['only the public feeds', 'SBOMs', 'upstream.apiKey', 'upstream.token', 'oauth.clientId'])
       expect(found?.found).toContain(text)
+  })
+
+  test('leaves nothing behind where the data folder is not there yet', async () => {
+    const made = await mirror()
+    const parent = join(made.dir, 'new')
+    made.env['PATCHMIRROR_DATA_DIR'] = join(parent, 'data')
+    const found = (await examine(made)).find(({ name }) => name === 'folder')
+    expect([found?.state, existsSync(parent)]).toEqual(['ok', false])
   })
 
   test('names a doubtful change once where the last run published it', async () => {

@@ -350,7 +350,7 @@ describe('the pages of changes', () => {
     for (const path of [entry, of('changes', asked), of('changes', { ...asked, purl: 'pkg:deb/debian/openssl' })])
       expect((await page(path, NO_KEY)).html).toContain(words)
     const other = await page(of('changes', { ...asked, purl: 'pkg:npm/none' }), NO_KEY)
-    expect(other.html).toContain('Nothing changed')
+    expect(other.html).toContain('No listed change is about what was asked for')
     expect(other.html).toContain(
       '2 changed records are not listed: their earlier version is not stored, so it is not known',
     )

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect } from 'vitest'
 import { createWeb } from '../../../src/features/pages/web.ts'
+import { createTagNames } from '../../../src/server/lookup/tag-names.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { closeAll, serve } from '../../server/served.ts'
@@ -52,11 +53,13 @@ test('a page shows the statements of VEX about the vulnerability, and of how man
   const reads = openShortReads(mirror.dir) ?? expect.fail('no database')
   const documents = reads.reads.vex.listVexDocuments()
   const content = reads.reads.vex.readVexContent(documents[0] ?? expect.fail('no VEX'))?.toString() ?? ''
+  const name = createTagNames(reads.reads)(documents[0]?.tags?.[0] ?? '')
   reads.close()
   const [id = ''] = /\bCVE-\d{4}-\d+\b/.exec(content) ?? []
   const text = textOf(await (await mirror.ask(`/-/ui/cve?id=${id.toLowerCase()}`)).text())
   expect(text).toContain(`${documents.length} mirrored VEX documents were looked at`)
   expect(text).not.toContain('no statement of these documents')
+  expect([name, text.includes(` ${name} `)]).toEqual([expect.stringMatching(/^\S+:\S+$/), true])
   expect(text).toMatch(/not affected|fixed|affected|under investigation/)
 })
 

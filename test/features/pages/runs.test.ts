@@ -39,10 +39,22 @@ describe('a run that ended well', () => {
   })
 })
 
-test('a text for clients without a key has no clause that names a command', () => {
+test('a text for clients without a key has no clause that names a command, and what remains is whole', () => {
   expect(withoutCommand('no run: "patchmirror sync osv" tries again, "patchmirror runs 3" shows it')).toBe('no run')
   expect(withoutCommand('It failed. Run "patchmirror doctor". It is old.')).toBe('It failed. It is old.')
   expect(withoutCommand('2 added; "patchmirror runs 6" shows the rest')).toBe('2 added')
+  expect(withoutCommand('not judged yet: the daemon (patchmirror serve) judges them')).toBe(
+    'not judged yet: the daemon judges them',
+  )
+  expect(withoutCommand('Run "patchmirror doctor": it fetches it again, beside a daemon. It is old.')).toBe(
+    'It is old.',
+  )
+  expect(withoutCommand('damaged; "patchmirror doctor" says why. Old data is served.')).toBe(
+    'damaged. Old data is served.',
+  )
+  expect(withoutCommand('2 known (others are in "patchmirror runs 6"; until then it stays); 1 is old')).toBe(
+    '2 known; 1 is old',
+  )
   expect(withoutCommand('the log of patchmirror: has it')).toBe('the log of patchmirror: has it')
 })
 

@@ -49,14 +49,22 @@ const digestOf = (at: number): string => `sha256:${String(at).repeat(64)}`
 
 type Row = Readonly<Record<string, string>>
 
-/** Makes the page of the findings of a tag, and returns the rows of all of its pages by their columns. */
-function rowsOf({ dir, config }: Pick<Awaited<ReturnType<typeof openFindingsBench>>, 'dir' | 'config'>) {
+/** Opens what makes pages of a data folder, for a registry of the settings. */
+function openMaker({ dir, config }: Pick<Awaited<ReturnType<typeof openFindingsBench>>, 'dir' | 'config'>) {
   const reads = openShortReads(dir) ?? expect.fail('no database')
   onTestFinished(() => reads.close())
-  return (tag: string, registry: string | null = null): Row[] => {
+  return (registry: string | null) => {
     const settings = { ...config, images: { ...config.images, registry } }
     const data = { config: settings, version: 'test', style: 's.css', script: 's.js', icon: 'i.svg' }
-    const make = createPageMaker(data, () => reads)
+    return createPageMaker(data, () => reads)
+  }
+}
+
+/** Makes the page of the findings of a tag, and returns the rows of all of its pages by their columns. */
+function rowsOf(bench: Pick<Awaited<ReturnType<typeof openFindingsBench>>, 'dir' | 'config'>) {
+  const makerOf = openMaker(bench)
+  return (tag: string, registry: string | null = null): Row[] => {
+    const make = makerOf(registry)
     const rows: Row[] = []
     for (let query: string | undefined = `id=${tag}`; query !== undefined;) {
       const html = textOf(make, query)
@@ -137,10 +145,20 @@ test('the findings of a tag are those of match, with status, severity and fixed 
   expect(shown.toSorted()).toEqual(matched.flat().toSorted())
   expect(rows[0]?.['Finding']).toBe('T-1 CVE-2026-77001')
   expect(rows.at(-1)?.['Status']).toContain('ruled out by VEX')
-  expect(new Set(rows.map((one) => one['First seen']))).toEqual(new Set(['–']))
+  const unknown = rows.map((one) => one['New since']?.replace(/ not before its record, \d{4}-\d\d-\d\d$/, ''))
+  expect(new Set(unknown)).toEqual(new Set(['not known']))
+  const fitting = (q: string) => bench.rowsOf(`${tag}&q=${q}`).map((one) => one['Finding'])
+  expect(fitting('cve-2026-77001')).toEqual(['T-1 CVE-2026-77001'])
+  expect(fitting('SHARED')).toHaveLength(62)
+  expect(fitting('none-of-them')).toEqual([])
+  const file = textOf(openMaker(bench)(null), `id=${tag}&q=shared&format=json`)
+  expect(JSON.parse(file)).toMatchObject({
+    complete: true,
+    rows: { length: 62, 0: { Finding: 'T-1 (CVE-2026-77001)' } },
+  })
   await bench.publish({ 'T-9': affecting('npm', 'shared', null) })
   await bench.judge()
-  const later = bench.rowsOf(tag).filter((one) => one['First seen'] !== '–')
+  const later = bench.rowsOf(tag).filter((one) => one['New since']?.startsWith('not known') === false)
   expect(later.map((one) => one['Finding'])).toEqual(['T-9'])
 })
 

@@ -88,10 +88,10 @@ describe('/-/changes', () => {
     const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
     expect(page).toMatchObject({ source: 'osv', from: ids[0], to: ids[2], complete: true })
     expect(page.changes).toEqual([
-      { source: 'osv', id: 'a', change: 'changed', snapshot: ids[1] },
-      { source: 'osv', id: 'b', change: 'removed', snapshot: ids[2] },
-      { source: 'osv', id: 'c', change: 'changed', snapshot: ids[2] },
-      { source: 'osv', id: 'd', change: 'added', snapshot: ids[1] },
+      { source: 'osv', id: 'a', change: 'changed', snapshot: ids[1], at: '2026-07-01T00:00:01.000Z' },
+      { source: 'osv', id: 'b', change: 'removed', snapshot: ids[2], at: '2026-07-01T00:00:02.000Z' },
+      { source: 'osv', id: 'c', change: 'changed', snapshot: ids[2], at: '2026-07-01T00:00:02.000Z' },
+      { source: 'osv', id: 'd', change: 'added', snapshot: ids[1], at: '2026-07-01T00:00:01.000Z' },
     ])
     expect(page.next).toBeNull()
     const last = pageOf(await served.get(`/-/changes?since=${ids[1]}&source=osv`))

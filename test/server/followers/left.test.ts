@@ -37,9 +37,11 @@ test('records that osv.scope takes out are not called removed, beside those that
     changes: { id: string; change: string; cause?: string }[]
   }
   const causeOf = (id: string) => changes.find((one) => one.id === id)
-  expect(causeOf(gone)).toEqual({ source: 'osv', id: gone, change: 'removed', snapshot: row.snapshot })
+  const at = new Date(row.publishedAt).toISOString()
+  expect(causeOf(gone)).toEqual({ source: 'osv', id: gone, change: 'removed', snapshot: row.snapshot, at })
   for (const id of left) expect(causeOf(id)).toMatchObject({ change: 'removed', cause: 'scope' })
   const { out } = await run(['changes', '--since', '1'], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  expect(out).toContain(`${at}  ${gone}\n`)
   expect(out.match(/record removed$/gm)).toHaveLength(1)
   expect(out.match(/record removed from this mirror: other records are mirrored \(osv.scope\)/g)).toHaveLength(
     left.length,

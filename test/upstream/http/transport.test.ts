@@ -154,6 +154,14 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(requests).toEqual([])
   })
 
+  test('says that an address of plain http speaks no TLS', async () => {
+    const { url } = await createOrigin((_request, response) => response.end('{}'))
+    const { message } = await refusal('upstream_unreachable', fetchVia(connect(url.replace('http:', 'https:'))))
+    expect(message).toMatch(
+      /: TLS: wrong version number \(ERR_SSL_WRONG_VERSION_NUMBER\); it speaks no TLS there: write http/,
+    )
+  })
+
   test('names a chain that lacks the certificate which signed the last one', async () => {
     const server = createSecureHttpServer({ key: tls.key, cert: tls.cert })
     await once(server.listen(0), 'listening')

@@ -18,6 +18,7 @@ import { whyOutOfScope } from '../../../server/feeds/osv.ts'
 import { findMissingNamed, whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
 import { describeAffected } from '../../../server/lookup/affected.ts'
 import { readRecordsTags } from '../../../server/lookup/record-tags.ts'
+import { createTagNames } from '../../../server/lookup/tag-names.ts'
 import { type RemovedRecord, findRemovedAbout } from '../../../server/lookup/removed-records.ts'
 import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
@@ -213,7 +214,7 @@ function notKnown(what: string, why: string): Part {
 /** What takes a key: patches and tickets, VEX, and the tags with one of the records. */
 function privateBlocks(call: PageCall, id: string, records: FoundByCve): Block[] {
   if (call.reads.snapshots.readSnapshot('catalog') === null) return []
-  return [...patchBlocks(call, id), ...answerBlocks(call, { parts: [vexPart(call, id), tagPart(call, records)] })]
+  return [...patchBlocks(call, id), ...answerBlocks(call, { parts: [vexPart(call, id), tagPart(call, id, records)] })]
 }
 
 /** Says that more is shown to clients with a key, where this mirror has more. */
@@ -261,13 +262,14 @@ function vexPart(call: PageCall, id: string): Part {
     throw error
   }
   const found = findVex(call.reads.vex, id)
+  const nameOf = createTagNames(call.reads)
   const isPartial = call.reads.snapshots.readSnapshot('catalog')?.whole === false
   return {
     kind: 'table',
     title: 'VEX statements',
     notes: [...lookedAt(found), ...(isPartial ? [PARTIAL] : [])],
     columns: ['status', 'product', 'of tag', 'reason'],
-    rows: found.stated.slice(0, MOST.statements).map(statementRow),
+    rows: found.stated.slice(0, MOST.statements).map((one) => statementRow(one, nameOf)),
     of: found.stated.length,
     empty: 'no statement of these documents is about it',
   }
@@ -286,14 +288,16 @@ function withoutRulings(documents: number): string {
   return `what ${counted(documents, 'document rules', 'documents rule')} out is left out, because no signature of that is verified`
 }
 
-function statementRow({ statement, document }: Stated): Table['rows'][number] {
+function statementRow({ statement, document }: Stated, nameOf: (id: string) => string | null): Table['rows'][number] {
   const { status, justification, note, products } = statement
   const names = products.flatMap((one) => one.names.map(({ purl }) => purl)).filter((purl) => purl !== '')
   const more = names.length > MOST.products ? [textValue(`and ${names.length - MOST.products} more`)] : []
   return [
     textValue(status.replaceAll('_', ' ') || 'not said'),
     [...names.slice(0, MOST.products).map((name) => codeValue(clip(name, 200))), ...more],
-    (document.tags ?? []).slice(0, MOST.products).map((tag) => linkValue(clip(tag, 100), { kind: 'tag', name: tag })),
+    (document.tags ?? [])
+      .slice(0, MOST.products)
+      .map((tag) => linkValue(clip(nameOf(tag) ?? tag, 200), { kind: 'tag', name: tag })),
     textValue([justification.replaceAll('_', ' '), note].filter((one) => one !== '').join(': '), 300),
   ]
 }
@@ -318,7 +322,7 @@ function findVex(reads: VexReads, id: string): FoundVex {
 }
 
 /** The mirrored tags with one of the records among their findings: of records that are not known here nothing is said. */
-function tagPart({ config, reads, refuseOld }: PageCall, records: FoundByCve): Part {
+function tagPart({ config, reads, refuseOld }: PageCall, id: string, records: FoundByCve): Part {
   const { own, others, removed } = records
   const ids = [...own, ...(others ?? [])].slice(0, MOST.records).map(({ id }) => id)
   if (ids.length === 0 && removed.length === 0)
@@ -326,7 +330,7 @@ function tagPart({ config, reads, refuseOld }: PageCall, records: FoundByCve): P
   const refuse = (): void => {
     for (const source of ['osv', 'catalog'] as const) refuseOld(source)
   }
-  const part = tagsPart(readRecordsTags(config, reads, ids, refuse, removed), MOST.tags)
+  const part = tagsPart(readRecordsTags(config, reads, ids, refuse, removed), MOST.tags, id)
   const of = `by ${counted(ids.length, 'record', 'records')} that this page names`
   return part.kind === 'table' ? { ...part, notes: [of, ...whyFewer(records), ...(part.notes ?? [])] } : part
 }

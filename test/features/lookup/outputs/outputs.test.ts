@@ -248,6 +248,7 @@ const SEARCHES = [
   'pkg:npm/none',
   'pkg:none/a',
   'library/python',
+  'python',
   HOSTILE,
 ]
 

@@ -150,7 +150,7 @@ function differencesIn({ reads }: PageCall, row: LoggedSnapshot, filter: Package
   let doubtful = 0
   const unseen = names.findIndex((name) => {
     if (compared >= COMPARED || detailer.isFull()) return true
-    const detail = detailer.describe({ ...name, log: row.id, snapshot: row.snapshot })
+    const detail = detailer.describe({ ...name, log: row.id, snapshot: row.snapshot, publishedAt: row.publishedAt })
     if (detail === null) return false
     const doubts = doubted.get(name.name) ?? []
     compared++

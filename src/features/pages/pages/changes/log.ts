@@ -2,6 +2,8 @@ import { type PublishedDoubt, doubtSummaries } from '../../../../base/domain/dou
 import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
 import { type LeftReads, leftRecords } from '../../../../store/changes/left.ts'
 import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
+import { createTagNames, labelOfPath } from '../../../../server/lookup/tag-names.ts'
+import type { NamedChange } from '../../../lookup/change-tables.ts'
 import { grouped } from '../../../../answers/cells.ts'
 import type { Reads } from '../../../../store/reads.ts'
 import { type PageCall, choiceOf } from '../../page.ts'
@@ -43,4 +45,10 @@ export function changeWords(reads: LeftReads, row: LoggedSnapshot): string {
     number === null || number === 0 ? [] : [`${grouped(number)} ${word}`],
   )
   return words.length === 0 ? 'no name changed' : words.join(', ')
+}
+
+/** Creates what says what people call the tags of a source, by their paths; nothing else has a further name. */
+export function labelerOf({ reads }: Pick<PageCall, 'reads'>, source: SourceName) {
+  const nameOf = source === 'catalog' ? createTagNames(reads) : () => null
+  return ({ name }: { readonly name: string }): Pick<NamedChange, 'label'> => ({ label: labelOfPath(nameOf, name) })
 }

@@ -9,7 +9,7 @@ import { listBlocks } from '../../links.ts'
 import { type Cell, code, count, link, plain, state, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { createLeft } from '../../../../store/changes/left.ts'
-import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
+import { askedSources, changeWords, doubtWords, doubtsIn, labelerOf } from './log.ts'
 import { SHOWN, beginning, formBlock } from './parts.ts'
 import { sinceView } from './since.ts'
 
@@ -102,9 +102,9 @@ function entryView(call: PageCall, id: number): PageView {
       ['the one before', row.previous === null ? plain(null) : code(row.previous)],
     ],
   }
-  const describe = row.source === 'osv' ? describerOf(call, row) : null
+  const describe = row.source === 'osv' ? describerOf(call, row) : labelerOf(call, row.source)
   const next = names.length > PAGE ? shown.at(-1)?.name : undefined
-  const named = shown.map((one) => ({ name: one.name, change: one.change, ...describe?.(one) }))
+  const named = shown.map((one) => ({ name: one.name, change: one.change, ...describe(one) }))
   const table = changedNames(
     row.source,
     named,
@@ -124,14 +124,14 @@ function emptyText({ previous, complete }: LoggedSnapshot): string {
 
 /** Creates what says how a snapshot changed a record, of as many records as one page compares. */
 function describerOf({ reads }: PageCall, row: LoggedSnapshot) {
-  const { id, snapshot } = row
+  const { id, snapshot, publishedAt } = row
   const detailer = createDetailer(reads, id, null)
   const doubted = doubtsIn(reads, row)
   const left = createLeft(reads)
   return (one: Pick<ChangedName, 'name' | 'change'>): Pick<NamedChange, 'words' | 'doubts' | 'cause'> => {
     const words = detailer.isFull()
       ? ['not compared: this page has much content']
-      : detailer.describe({ ...one, log: id, snapshot })?.words
+      : detailer.describe({ ...one, log: id, snapshot, publishedAt })?.words
     const cause = one.change === 'removed' ? (left(one.name, snapshot) ?? undefined) : undefined
     return { words, cause, doubts: doubted.get(one.name) }
   }

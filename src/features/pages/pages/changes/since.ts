@@ -17,7 +17,7 @@ import { answerBlocks } from '../../links.ts'
 import { type Cell, plain, withTimes } from '../../../../answers/cells.ts'
 import { asSentence } from '../../../../answers/html.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
-import { askedSources } from './log.ts'
+import { askedSources, labelerOf } from './log.ts'
 import { askedPackages, whyUnrecordedHere } from './packages.ts'
 import { SHOWN, beginning, formBlock, knownRows, sinceBeginning } from './parts.ts'
 
@@ -109,8 +109,13 @@ function tableOf(
   { first, next }: { readonly first: PageParameters | null; readonly next: PageParameters | null },
 ): Block[] {
   const { source, from, to, notJudged = 0 } = found
-  const named = found.changes.map((one) => ({ ...one, name: 'id' in one ? one.id : one.path }))
+  const label = labelerOf(call, source)
+  const named = found.changes.map((one) => {
+    const name = 'id' in one ? one.id : one.path
+    return { ...one, name, ...label({ name }) }
+  })
   const unknown = notJudged === 0 ? [] : [notJudgedWords(notJudged)]
+  const ofPackages = ['purl', 'tag'].some((name) => parameter(call.query, name) !== '')
   const further = 'none of the names compared so far concerns it; the next page compares further ones'
   const table = changedNames(
     source,
@@ -118,6 +123,7 @@ function tableOf(
     {
       about: [`from snapshot ${from.slice(0, 12)} to ${to.slice(0, 12)}`, ...unknown],
       total: null,
+      ...(ofPackages && { empty: NONE_LISTED }),
       ...(next !== null && { next: next['after'] ?? '', empty: further }),
     },
     SHOWN,
@@ -125,6 +131,8 @@ function tableOf(
   const pageAfter = (): string => (next === null ? '' : call.ui('changes', next))
   return answerBlocks(call, { parts: [table] }, { pageAfter, first: first && call.ui('changes', first) })
 }
+
+const NONE_LISTED = 'no listed change is about what was asked for; names of packages are compared as a whole'
 
 function youngNotice(text: string): Block {
   return { kind: 'notice', tone: 'plain', title: 'The mirror is younger than that', text: withTimes(asSentence(text)) }

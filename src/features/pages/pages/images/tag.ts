@@ -13,7 +13,7 @@ import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { type ShownArtifact, shownArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
 import { NOT_JUDGED, whyNoTags } from '../../../../store/findings/words.ts'
-import { changesBlocks, readTagFindings } from '../tags/log.ts'
+import { NOT_LOGGED, changesBlocks, readTagFindings } from '../tags/log.ts'
 
 const ITEM = '/v1/tags/{id}'
 
@@ -79,7 +79,7 @@ function findingBlocks(call: PageCall, id: string): Block[] {
       ['all tags', link('changes of findings', call.ui('tag-changes'))],
     ],
   }
-  return [heading, ...blocks, more, ...changesBlocks(call, found.changes, 'nothing changed')]
+  return [heading, ...blocks, more, ...changesBlocks(call, found.changes, NOT_LOGGED)]
 }
 
 /** Loads the page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */

@@ -3,7 +3,9 @@ import { asSentence } from '../../../../answers/html.ts'
 import type { Tone } from '../../../../answers/answer.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { clip, counted } from '../../../../base/text.ts'
+import { toIso } from '../../../../base/time.ts'
 import { disagrees } from '../../../../documents/records/severity.ts'
+import { describeDates } from '../../../../server/lookup/dates.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
 import type { ListedFinding } from '../../../../store/findings/tag-list.ts'
@@ -21,7 +23,7 @@ import { reasonsOf } from './ruled.ts'
 /** Findings on a page: their records are read for it. */
 const PAGE = 50
 
-/** Loads the page of the findings of one tag, as `patchmirror match` finds them. */
+/** Loads the page of the findings of one tag, as `patchmirror match` finds them; with a text those that contain it. */
 export function loadTagFindings(call: PageCall): PageView {
   const id = parameter(call.query, 'id')
   if (id === '') throw new MirrorError('bad_request', 'name the tag: ?id=…')
@@ -32,38 +34,60 @@ export function loadTagFindings(call: PageCall): PageView {
     const title = `Findings of ${clip(tag.name, 200)}`
     const blocks = answerBlocks(call, { parts: [tagFindingsPart(tag.refusal ?? tag)] })
     const more: Block = { kind: 'facts', rows: [['tag', link(tag.name, call.ui('tag', { id }))]] }
-    return { title, blocks: [more, ...blocks, ...(tag.refusal === null ? [tableOf(call, found, tag)] : [])] }
+    const listed = tag.refusal === null ? [formOf(call, id), tableOf(call, found, tag)] : []
+    return { title, blocks: [more, ...blocks, ...listed] }
   })
+}
+
+function formOf({ ui, query }: PageCall, id: string): Block {
+  const label = 'Id, package or version contains'
+  const fields = [{ name: 'q', label, value: parameter(query, 'q'), hint: 'openssl' }]
+  return {
+    kind: 'form',
+    label: 'Filter of findings',
+    action: ui('tag-findings'),
+    fields,
+    button: 'Show',
+    hidden: [['id', id]],
+  }
 }
 
 function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block {
   const at = numberOf(call.query, 'at') ?? 0
-  const all = tag.findings + tag.suppressed
-  const findings = found.listFindingsPage(tag.id, PAGE, at)
+  const q = parameter(call.query, 'q')
+  const findings = found.listFindingsPage(tag.id, q, PAGE, at)
+  const all = findings[0]?.fitting ?? 0
   const isCurrent = isJudgedByServed(found, call.reads.snapshots)
-  const pageAt = (next: number): string => call.ui('tag-findings', { id: tag.owner, at: next === 0 ? null : next })
+  const pageAt = (next: number): string => call.ui('tag-findings', { id: tag.owner, q, at: next === 0 ? null : next })
   const { rows, unread, isCompared } = rowsOf(call, found, { tag, findings, isCurrent })
+  const isBehind = !isCurrent || found.hasUnread()
   const notes = [
-    ...(findings.length < all && findings.length > 0
-      ? [`${grouped(at + 1)} to ${grouped(at + findings.length)} of ${grouped(all)}`]
-      : []),
-    ...(isCurrent && !found.hasUnread() ? [] : [JUDGED_BEFORE]),
+    ...(findings.length < all ? [`${grouped(at + 1)} to ${grouped(at + findings.length)} of ${grouped(all)}`] : []),
+    ...(q === '' ? [] : [`only those that contain “${clip(q, 100)}”`]),
+    ...(isBehind ? [JUDGED_BEFORE] : []),
     ...(isCurrent ? [] : ['what other tags have is shown after that']),
     ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
     ...(found.listTagsWithoutVex().includes(tag.owner) ? [VEX_GAP] : []),
     'a package that is listed by several package URLs counts once',
+    'new since is the change that named the finding last; of what the first judgement of the tag found it is not known',
   ]
   return {
     kind: 'table',
     title: 'Findings',
     note: withTimes(notes.map(asSentence).join(' ')),
-    columns: ['Finding', 'Package', 'Severity', 'Status', 'Fixed versions', 'In other tags', 'First seen'],
+    ...(isBehind && { incomplete: JUDGED_BEFORE }),
+    columns: ['Finding', 'Package', 'Severity', 'Status', 'Fixed versions', 'In other tags', 'New since'],
     rows,
-    empty: all === 0 ? 'Nothing was found in the packages that are judged.' : 'There are no more findings.',
+    empty: emptyOf(q, at),
     first: at === 0 ? null : pageAt(0),
     next: at + PAGE < all ? pageAt(at + PAGE) : null,
   }
+}
+
+function emptyOf(q: string, at: number): string {
+  if (at > 0) return 'There are no more findings.'
+  return q === '' ? 'Nothing was found in the packages that are judged.' : 'No finding of this tag contains this text.'
 }
 
 interface Shown {
@@ -96,9 +120,18 @@ function rowsOf(call: PageCall, found: FindingsReads, { tag, findings, isCurrent
     statusCell(one, reasons.get(one) ?? null),
     fixCells(one, saidOf(one)),
     one.suppressed === 1 || others === null ? plain(null) : elsewhere(others(one)),
-    time(seen.get(`${one.record} ${one.name}`) ?? null, call.now),
+    sinceCell(call, one, seen.get(`${one.record} ${one.name}`)),
   ])
   return { rows, unread: findings.filter((one) => saidOf(one) === null).length, isCompared: others !== null }
+}
+
+/** When a finding came, as far as a change names it; else what its record says of that, where the mirror saw the record come. */
+function sinceCell({ reads, now }: PageCall, { record }: ListedFinding, at: number | undefined): Cell {
+  if (at !== undefined) return time(at, now)
+  const dates = reads.dates.readDates(record)
+  const isKnown = dates !== null && describeDates(dates).firstSeen.exact
+  const note = isKnown ? { note: `not before its record, ${toIso(dates.firstSeen).slice(0, 10)}` } : {}
+  return { ...plain('not known'), ...note }
 }
 
 /** Leads to the page of the CVE that a finding is about, where it is one. */
@@ -123,7 +156,7 @@ const LEVELS = ['critical', 'high']
 
 /** The level that counts is that of the judgement; its score is that of the record. */
 function severityCell({ level }: ListedFinding, said: SaidOfFinding | null): Cell {
-  if (said === null) return level > 1 ? plain(null) : state(LEVELS[level] ?? '', TONES[LEVELS[level] ?? ''] ?? 'plain')
+  if (said === null) return level > 1 ? NOT_READ : state(LEVELS[level] ?? '', TONES[LEVELS[level] ?? ''] ?? 'plain')
   const { level: word, score } = said.severity
   const shown = word ?? 'unknown'
   const notes = [
@@ -139,14 +172,18 @@ function statusCell({ fixable, patched, suppressed }: ListedFinding, reason: str
   return fixable === 1 || patched === 1 ? state('fixable', 'warn') : plain('no fix is known')
 }
 
+const NOT_READ = plain('not read')
+const PATCHED = plain('patched by the service')
+
 /** Fixed versions that are shown of a finding. */
 const MOST_FIXED = 3
 
 function fixCells({ patched }: ListedFinding, said: SaidOfFinding | null): Cell[] {
-  const fixed = said?.fixed ?? []
+  if (said === null) return patched === 1 ? [NOT_READ, PATCHED] : [NOT_READ]
+  const { fixed } = said
   const shown = fixed.slice(0, MOST_FIXED).map((one) => plain(one, 80))
   const more = fixed.length > MOST_FIXED ? [plain(`and ${fixed.length - MOST_FIXED} more`)] : []
-  const done = patched === 1 ? [plain('patched by the service')] : []
+  const done = patched === 1 ? [PATCHED] : []
   const cells = [...shown, ...more, ...done]
   return cells.length === 0 ? [plain(null)] : cells
 }

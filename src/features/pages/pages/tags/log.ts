@@ -30,6 +30,9 @@ export function requireTagFindings<T>(call: PageCall, use: (reads: FindingsReads
   return found
 }
 
+/** Said where no change is listed. */
+export const NOT_LOGGED = 'no change of a judged tag is in the log, which is kept for data.historyDays'
+
 /** Returns the table of changes of tags, newest first; `empty`: what is said where there are none; `next`: the last one shown, where there are more. */
 export function changesBlocks(
   call: PageCall,

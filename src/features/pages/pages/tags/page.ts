@@ -6,7 +6,7 @@ import { reasonsNotJudged } from '../../../lookup/tag.ts'
 import { answerBlocks } from '../../links.ts'
 import { type Cell, link, plain, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
-import { changesBlocks, requireTagFindings } from './log.ts'
+import { NOT_LOGGED, changesBlocks, requireTagFindings } from './log.ts'
 
 /** Changes on a page. */
 const MOST = 100
@@ -42,7 +42,7 @@ export function loadTagChanges(call: PageCall): PageView {
           ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
         ],
       },
-      ...changesBlocks(call, shown, noChangeWords(counts), next),
+      ...changesBlocks(call, shown, counts.judged === 0 ? noChangeWords(counts) : NOT_LOGGED, next),
     ],
   }
 }
