@@ -114,7 +114,8 @@ const OTHER_ADVICE =
   'Stop the daemon. If the file is not the right one, put that back, or restore a backup into a new data folder ("patchmirror restore FILE"). Then start the daemon, which serves what is there.'
 
 /** What a new database has of the one before. */
-export const NEW_DATABASE = 'a new database has a new identity, and of the keys the one in local.key alone'
+export const NEW_DATABASE =
+  'a new database has a new identity, another secret of the relay, and of the keys the one in local.key alone'
 
 const BEGIN_AGAIN = `Without one, stop the daemon if it runs, and start it again ("patchmirror serve"): it mirrors everything again; where there is no upstream, import a full bundle first ("patchmirror bundle import FILE"). Note that ${NEW_DATABASE}.`
 

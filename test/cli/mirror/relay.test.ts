@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openInbox } from '../../../src/store/database/open.ts'
+import { openFilledStore } from '../../support/filled-store.ts'
 import { commandHost } from '../../support/hosted.ts'
 
 const run = commandHost()
@@ -14,11 +15,11 @@ beforeEach(() => {
 
 afterEach(() => rmSync(dir, { recursive: true }))
 
-function addTarget(id: number, state: string): void {
+function addTarget(id: number, state: string, givenUp = 0): void {
   const db = openInbox(dir)
   db.prepare(
-    'INSERT INTO relay_target (id, url, state, since, failures, due_at, given_up) VALUES (?, ?, ?, 1, 0, 0, 0)',
-  ).run(id, `https://example.com/${id}`, state)
+    'INSERT INTO relay_target (id, url, state, since, failures, due_at, given_up) VALUES (?, ?, ?, 1, 0, 0, ?)',
+  ).run(id, `https://example.com/${id}`, state, givenUp)
   db.close()
 }
 
@@ -37,6 +38,17 @@ test.each([
   ]
   const named = await run(['relay', '--enable', target], { PATCHMIRROR_DATA_DIR: dir }, dir)
   expect([named.code, named.out]).toEqual([0, expect.stringMatching(/^target 4 was not disabled/)])
+})
+
+test('relay --enable and status say how many events a disabled target did not get', async () => {
+  const store = openFilledStore(dir)
+  store.publishOsv({ one: '{"id":"one"}' })
+  store.close()
+  addTarget(4, 'disabled', 3)
+  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:9' }
+  expect((await run(['status'], env, dir)).out).toContain('0 events wait, 3 events were given up')
+  const { out } = await run(['relay', '--enable', '4'], env, dir)
+  expect(out).toBe('target 4 is enabled: it gets the events from now on; given up: 3 events\n')
 })
 
 test('relay --enable names the command that lists the targets where there is none', async () => {

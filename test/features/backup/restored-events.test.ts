@@ -146,7 +146,7 @@ test('a new database where another one was is not called a copy, and names the w
   openWriter(dir).close()
   expect(settleCopies(dir, { now: LATER, before: LATER })).toEqual([
     expect.stringMatching(
-      /^mirror\.db is new, and another one was here: .* followers .*patchmirror restore FILE.* webhooks\.db is new/,
+      /^mirror\.db is new, and another one was here: .* followers .*patchmirror restore FILE.* relay.* webhooks\.db is new/,
     ),
   ])
   expect(databaseNote(dir).replacedAt).toBe(new Date(LATER).toISOString())
