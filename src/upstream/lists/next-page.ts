@@ -20,10 +20,11 @@ export interface NextPageAttempt {
   firstPage?: 0 | 1
 }
 
-/** A successful attempt; `ends`: nothing follows the page. */
+/** A successful attempt; `ends`: nothing follows the page, or, with `isRefused`, what would follow is refused. */
 export interface FoundPage {
   attempt: NextPageAttempt
   ends: boolean
+  isRefused?: boolean
 }
 
 /** Parameters of services that number their pages. */
@@ -136,7 +137,8 @@ async function byNumber(list: Sought, ask: Ask, param: string, page: ReadPage, n
   if (note(attempt, page, second) === 'same') return null
   const first = await answerTo(list, ask, { ...attempt, value: '1' })
   const isNew = isOther(page, second)
-  if (compare(page, first) === 'same' || (isNew && first === null)) return { attempt, ends: !isNew }
+  if (compare(page, first) === 'same' || (isNew && first === null))
+    return { attempt, ends: !isNew, isRefused: second === null }
   const fromZero = { ...attempt, value: '1', firstPage: 0 } as const
   return isOther(page, first) ? { attempt: fromZero, ends: false } : null
 }

@@ -2,7 +2,7 @@ import type { Onward } from '../../base/json/envelope.ts'
 import { describeSign, saysAll, saysMore } from '../../base/json/list-signs.ts'
 import type { JsonPath } from '../../base/json/slices.ts'
 import type { Next } from './cursor.ts'
-import type { Seen } from './evidence.ts'
+import { type Seen, isUsualSize } from './evidence.ts'
 import { type PageKey, targetOf } from './page-key.ts'
 import type { KnownList, Probed, ReadPage } from './page.ts'
 
@@ -37,6 +37,8 @@ export interface WalkState {
   pages: number
   /** Items on the page before the last one. */
   shownBefore: number
+  /** Most items on a page before the last one; 0: there is none. */
+  mostBefore: number
   /** Whether an earlier page of this walk named the next one: then a page that names none is the last. */
   named: boolean
   /** What was seen at the end; completed there. */
@@ -70,6 +72,7 @@ export function createWalkState({ path, limit, known }: TrailOptions): WalkState
     collected: 0,
     pages: 0,
     shownBefore: 0,
+    mostBefore: 0,
     named: false,
     seen,
     probed: known.probed,
@@ -104,6 +107,11 @@ export function isAllCounted(way: WalkState, { total, signs, shape }: ReadPage):
   if (total === way.collected) return true
   if (shape.isEstimate || total !== null) return false
   return signs.some((sign) => saysAll(sign, { items: way.collected, pages: way.pages }))
+}
+
+/** Returns whether the last page is full, as far as it is known how many items a page has: then there may be more. */
+export function isLastFull({ limit }: TrailOptions, { seen: { shown }, mostBefore }: WalkState): boolean {
+  return shown >= limit || (mostBefore > 0 ? shown >= mostBefore : isUsualSize(shown))
 }
 
 /** Continues with a page. */

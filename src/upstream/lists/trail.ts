@@ -26,6 +26,7 @@ import {
   endProbed,
   goTo,
   isAllCounted,
+  isLastFull,
   openSigns,
 } from './state.ts'
 
@@ -47,6 +48,8 @@ export function createTrail(options: TrailOptions, ask: Ask) {
     kept(next: PageKey | null, entries: number): void {
       way.pages++
       way.collected += entries
+      way.mostBefore = Math.max(way.mostBefore, seen.shown)
+      seen.shown = entries
       way.named ||= next !== null && !isCounting(way)
       way.before = null
       way.last = null
@@ -58,8 +61,10 @@ export function createTrail(options: TrailOptions, ask: Ask) {
       const step = isOwnWay(onward) ? null : followed(options, way, page)
       return step === null ? search.seekNext(page) : Promise.resolve(step)
     },
-    /** Ends a walk by number or offset where the page after the last is empty, is not there, or is the last again. */
+    /** Ends a walk by number or offset where the page after the last is empty, or is the last again. */
     beyond: (): Step => endBy(way, 'empty'),
+    /** Ends it where that page is refused. */
+    refused: (): Step => endBehind(options, way, true),
     /** Ends the walk where it leads to nothing new. */
     leave(why: string): null {
       if (isCounting(way) && way.pages > 2) endBy(way, 'empty')
@@ -135,6 +140,7 @@ function record(way: WalkState, page: ReadPage): void {
   way.pages++
   way.collected += page.items.length
   way.shownBefore = seen.shown
+  way.mostBefore = Math.max(way.mostBefore, seen.shown)
   way.last = page
   seen.more = []
   seen.shown = page.items.length
@@ -292,14 +298,20 @@ async function seek(
 /** Takes a way that was found; null where none was. */
 function take(search: Searching, found: FoundPage | null): Step | null {
   if (found === null) return null
-  const { way } = search
-  if (found.ends && way.pages > 1) return endBy(way, 'empty') // the way that led here stays known
+  const { options, way } = search
+  const end = (): Step => endBehind(options, way, found.isRefused === true)
+  if (found.ends && way.pages > 1) return end() // the way that led here stays known
   const { param, value, byId, at, firstPage } = found.attempt
   const own = param === 'after' ? null : param
   Object.assign(way.onward, { param: own, byId, ...(firstPage !== undefined && { firstPage }) })
-  if (found.ends) return endBy(way, 'empty')
+  if (found.ends) return end()
   const step = go(search, param, value)
   return at === undefined ? step : { ...step, cursorPath: at }
+}
+
+/** Ends a walk behind the last page: a page that is refused there may be one that a fault hides, where the last one is full. */
+function endBehind(options: TrailOptions, way: WalkState, isRefused: boolean): Step {
+  return endBy(way, isRefused && isLastFull(options, way) ? null : 'empty')
 }
 
 /** Searches for the next page of a list that does not say whether there is one; once for each list. */

@@ -288,7 +288,7 @@ async function askNext(trail: Trail, cursor: string | null, fetch: () => Promise
   } catch (error) {
     if (!(error instanceof PageVanished)) throw error
     if (trail.isCounting()) {
-      trail.beyond()
+      trail.refused()
       return null
     }
     const status = statusOf(error.cause)

@@ -158,9 +158,15 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('other views of the same records keep the date of those before', {
     file: 'src/features/scanners/views/generation.ts',
-    from: 'basename(before) === name ? previous : previous + 1',
-    to: 'basename(before) === name ? previous : previous + 0',
+    from: 'basename(before) === name ? last : last + 1',
+    to: 'basename(before) === name ? last : last + 0',
     tests: ['test/features/scanners/views/osv/build.test.ts'],
+  }),
+  mutation('an import that goes back serves the earlier dates of its rows', {
+    file: 'src/features/bundles/import/transaction.ts',
+    from: 'if (goesBack) store.feeds.raiseDateFloor(now())',
+    to: 'if (goesBack) store.feeds.readDateFloor()',
+    tests: ['test/features/bundles/import/apply.test.ts'],
   }),
   mutation('a backup with a file of the right size and other bytes is restored', {
     file: 'src/features/backup/read.ts',

@@ -100,6 +100,21 @@ test('a list is not proved by requests for other pages that were refused', () =>
   expect(gradeOf({ ...silent, ...read, ...probed, otherPages: 'the same items' }).grade).toBe('proved')
 })
 
+test('a list by page numbers is not proved by a page that is refused behind a full one, but by one behind a shorter one', async () => {
+  const whole = formOf('nothing, a fixed page, page numbers and 400 behind the last')
+  const broken: PagingForm = {
+    ...whole,
+    startOf: (query, size, all) => (query.get('page') === '5' ? null : whole.startOf(query, size, all)),
+  }
+  const { ids, end } = await walked(whole, tickets(437))
+  expect([ids.size, end.grade?.grade]).toEqual([437, 'proved'])
+  const { onward, cut, probed } = end
+  for (const known of [NEW, { ...NEW, onward, cut, probed, graded: true }]) {
+    const found = await walked(broken, tickets(437), known)
+    expect([found.ids.size, found.end.grade?.grade]).toEqual([100, 'unproved'])
+  }
+})
+
 describe('a list that was probed before', () => {
   const whole = formOf('nothing, unpaged')
 

@@ -209,6 +209,22 @@ test('another setting causes a new generation of views', async () => {
   expect(await bench.make({ vendors: ['Other', 'Root'] })).toBeNull()
 })
 
+test('views of older data have a later date than those of the newer, and so have those after them', async () => {
+  const bench = openBench()
+  const date = FILLED_AT / 1000
+  const made = async (): Promise<number> => {
+    await bench.make()
+    return bench.open().info.changed
+  }
+  bench.store.publishOsv({ a: RECORDS['ROOT-A'] })
+  expect(await made()).toBe(date)
+  bench.store.damage(`INSERT INTO date_floor VALUES (1, ${date + 100})`) // a way back
+  bench.store.publishOsv({ b: RECORDS['ROOT-B'] })
+  expect(await made()).toBe(date + 101)
+  bench.store.publishOsv({ c: RECORDS.none })
+  expect(await made()).toBe(date + 102)
+})
+
 const DAMAGE: [string, (folder: string) => void][] = [
   ['an archive cut short', (folder) => truncateSync(join(folder, firstOf(folder, '.zip')), 30)],
   ['an archive with another byte', (folder) => flip(join(folder, firstOf(folder, '.zip')))],
