@@ -92,7 +92,7 @@ async function importFiles(groups: readonly string[][], context: ImportContext):
   try {
     const pretended: Manifest[] = []
     for (const { files: group, manifest } of opened) {
-      const outcome = await orFailed(groups.length, () => importOne(group, context, display.show))
+      const outcome = await orFailed(groups.length, () => importOrRead(group, context, display.show))
       const before = isGap(outcome) ? leadingTo(manifest, pretended) : null
       const file = named(group[0] ?? '')
       outcomes.push(before === null ? { file, ...outcome } : { file, after: before.sequence })
@@ -106,6 +106,25 @@ async function importFiles(groups: readonly string[][], context: ImportContext):
   if (options.json === true) printJson(shown)
   else for (const outcome of shown) printOutcome(outcome)
   return outcomes.every((outcome) => !('refused' in outcome) && !('failed' in outcome)) ? 0 : 1
+}
+
+/** A delta whose base is missing is read all the same: who brings the base is to know whether the delta is sound. */
+async function importOrRead(
+  group: readonly string[],
+  context: ImportContext,
+  show: OnProgress,
+): Promise<ImportOutcome> {
+  const outcome = await importOne(group, context, show)
+  if (!isGap(outcome) || isThinGroup(group)) return outcome
+  const { config, options } = context
+  const bundle = await openBundle(
+    group,
+    trustOf(config, { allowUnsigned: options.allowUnsigned === true, now: Date.now }),
+  )
+  await bundle
+    .verify((done, total) => show({ phase: 'verify', unit: 'bytes', done, total }))
+    .finally(() => bundle.close())
+  return outcome
 }
 
 /** A thin bundle becomes a whole one only now: those before it may bring the state that it is for. */

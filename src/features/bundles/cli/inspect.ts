@@ -4,8 +4,8 @@ import type { Manifest } from '../format/manifest.ts'
 import { WITHHELD_COUNT, isWithheld } from '../format/withheld.ts'
 import { manifestSources } from '../import/admission.ts'
 import { type Bundle, inspectBundle } from '../import/open.ts'
-import { readThinClaims } from '../thin/decode.ts'
 import { isThin } from '../thin/format.ts'
+import { inspectThin } from '../thin/whole.ts'
 import { groupFiles } from '../format/split-names.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import type { Claims } from '../import/envelope.ts'
@@ -83,7 +83,7 @@ type Inspected = Pick<Bundle, 'manifest' | 'bytes' | 'verify' | 'close'> & { rea
 function inspected(group: readonly string[]): Promise<Inspected> {
   const [file = ''] = group
   if (group.length > 1 || !isThin(file)) return inspectBundle(group)
-  const { manifest, claims } = readThinClaims(file)
+  const { manifest, claims } = inspectThin(file)
   const verify = (): never => {
     throw new MirrorError(
       'usage',

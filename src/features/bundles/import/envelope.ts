@@ -48,6 +48,8 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
 /** How a bundle begins: with the header of its first member. */
 const ZIP_HEAD = Buffer.from('PK\x03\x04', 'latin1')
 
+const GZIP_HEAD = Buffer.from([0x1f, 0x8b])
+
 /** First and last bytes of a file. */
 interface Ends {
   head: Buffer
@@ -63,13 +65,15 @@ function located<T>({ head, tail }: Ends, size: number, work: () => T): T {
     const mayBeZip = head.subarray(0, ZIP_HEAD.length).every((byte, at) => byte === 0 || byte === ZIP_HEAD[at])
     const why = mayBeZip ? whyDamaged(tail, size) : whyNoZip(head)
     if (why !== null) throw new MirrorError('bundle', why, { cause: error })
-    throw bundleRefusal({ kind: 'incomplete' }, messageOf(error))
+    throw bundleRefusal({ kind: 'incomplete' }, `${messageOf(error)}: copy it again`)
   }
 }
 
 function whyNoZip(head: Buffer): string {
-  return head.equals(magic().subarray(0, head.length))
-    ? 'it is a thin bundle, which goes alone and whole: "patchmirror bundle import FILE" on the target mirror, or its inbox'
+  if (head.equals(magic().subarray(0, head.length)))
+    return 'it is a thin bundle, which goes alone and whole: "patchmirror bundle import FILE" on the target mirror, or its inbox'
+  return head.subarray(0, GZIP_HEAD.length).equals(GZIP_HEAD)
+    ? 'it is gzip, as a need file is, which is for "patchmirror bundle export OUT --for FILE" on the source mirror'
     : 'it is not a zip: bundles begin with PK'
 }
 

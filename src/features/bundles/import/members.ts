@@ -116,7 +116,8 @@ function within(source: ByteSource, { name, size }: StoredMember, start: number)
 }
 
 function inflate(member: DeflatedMember, packed: Buffer): Buffer {
-  if (sha256Hex(packed) !== member.packedSha256) throw new MirrorError('bundle', `${member.name} is damaged`)
+  if (sha256Hex(packed) !== member.packedSha256)
+    throw new MirrorError('bundle', `${member.name} is damaged: copy it again`)
   try {
     return inflateRawSync(packed, { maxOutputLength: Math.max(1, member.size) })
   } catch (error) {
@@ -130,5 +131,8 @@ function refuseOther(member: BundleMember, size: number, crc: number, sha256: st
   if (size !== member.size)
     throw new MirrorError('bundle', `${member.name} has ${size} bytes instead of ${member.size}`)
   if (sha256 !== member.sha256 || hex(crc) !== member.crc32)
-    throw new MirrorError('bundle', `${member.name} is damaged: its bytes are not those that were signed`)
+    throw new MirrorError(
+      'bundle',
+      `${member.name} is damaged: its bytes are not those that were signed. Copy it again`,
+    )
 }

@@ -24,6 +24,15 @@ interface WholeOptions {
   readonly trust: KeyTrust
 }
 
+/** Reads what a thin bundle says of itself, for inspection: nothing of it is verified. Throws `bundle` with its name. */
+export function inspectThin(path: string): ThinClaims {
+  try {
+    return readThinClaims(path)
+  } catch (error) {
+    throw naming(path, error)
+  }
+}
+
 /** Judges what a thin bundle says of itself, as a whole one is judged before its members are read. Throws `bundle`. */
 export function judgeThin(path: string, trust: KeyTrust): ThinClaims & Pick<Bundle, 'key'> {
   try {

@@ -46,7 +46,7 @@ describe('a bundle that two threads verify', () => {
     const { verified } = await verifying(...damaged)
     await expect(verified).rejects.toMatchObject({
       code: 'bundle',
-      message: `${nameOf(damaged[0] ?? 0)} is damaged: its bytes are not those that were signed`,
+      message: `${nameOf(damaged[0] ?? 0)} is damaged: its bytes are not those that were signed. Copy it again`,
     })
   })
 
