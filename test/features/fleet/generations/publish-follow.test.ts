@@ -5,6 +5,7 @@ import { releaseRollback } from '../../../../src/features/fleet/generations/roll
 import { hasUnpublished } from '../../../../src/features/fleet/generations/position.ts'
 import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
 import { openShortReads } from '../../../../src/store/reads.ts'
+import { openWrites } from '../../../../src/store/writer.ts'
 import { isRollback } from '../../../../src/store/runs/rollback.ts'
 import { type ObjectStore, FleetError } from '../../../../src/features/fleet/objects/object-store.ts'
 import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
@@ -130,6 +131,27 @@ describe('a fleet', () => {
     await follower.commit(prepared)
     expect(follower.position()?.generation).toBe(4)
     expect(stateOf(dir)).toEqual(stateOf(bench.dir))
+  })
+
+  test('refuses a delta where a record was changed here after it was prepared', async () => {
+    const bench = await leader()
+    const store = createMemoryBucket().client()
+    await publish(store, bench.dir)
+    const reader = createNode(store)
+    await reader.catchUp()
+    await change(bench)
+    await publish(store, bench.dir)
+    const { newest } = await reader.follower.look()
+    if (newest === null) throw new Error('no generation')
+    const prepared = await reader.follower.prepare(newest)
+    const other = openWrites(reader.dir)
+    const isUnchanged = ([id, modified]: [string, string]): boolean =>
+      bench.store.osv.readEntry(id)?.modified === modified
+    const [unchanged = ''] = [...other.osv.eachPair()].find(isUnchanged) ?? []
+    await other.exclusive(() => other.osv.dropRecord(unchanged))
+    other.close()
+    await expect(reader.follower.commit(prepared)).rejects.toThrow('osv is in another state')
+    expect(await reader.catchUp()).toBe(2) // by the full bundle
   })
 
   longTest(

@@ -6,7 +6,6 @@ import type { KeyTrust } from '../../../bundles/format/keys.ts'
 import { type Bundle, openFiles } from '../../../bundles/import/open.ts'
 import { applySeries, stageSeries } from '../../../bundles/import/series.ts'
 import { openReader } from '../../../../store/database/open.ts'
-import { createCarriedReader } from '../../../../store/replication/reader.ts'
 import { createSnapshotReader } from '../../../../store/runs/snapshots.ts'
 import { type Writes, openWrites } from '../../../../store/writer.ts'
 import type { LogPart } from './log-part.ts'
@@ -53,6 +52,9 @@ interface ImporterDeps {
 
 /** Creates the importer of a data folder. */
 export function createImporter({ dataDir, config, trust, now }: ImporterDeps): Importer {
+  /** Of all steps to one generation: what it read of the rows, it does not read again unless they changed. */
+  let kept: Writes | null = null
+  const opened = (): Writes => (kept ??= openWrites(dataDir))
   const withBundles = async <T>(
     given: readonly DownloadedBundle[],
     work: (bundles: Bundle[], store: Writes) => Promise<T>,
@@ -60,19 +62,18 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
     const bundles: Bundle[] = []
     try {
       for (const one of given) bundles.push(await openExpected(one, trust))
-      const store = openWrites(dataDir)
-      try {
-        return await work(bundles, store)
-      } finally {
-        store.close()
-      }
+      return await work(bundles, opened())
     } finally {
       for (const bundle of bundles) await bundle.close()
     }
   }
   return {
     ...createStoredPosition(dataDir),
-    ...createLocalReads(dataDir),
+    readSnapshots: () => readSnapshots(dataDir),
+    readDigests() {
+      const { listStoredSources, known } = opened().carried
+      return Object.fromEntries(listStoredSources().map((source) => [source, known.digestOf(source)]))
+    },
     download: (store, chosen) => downloadBundles(store, dataDir, chosen),
     stage: (given) => withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
     apply: (given, { position, rollback, goesBack, log, beforeCommit }) =>
@@ -91,7 +92,10 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
             await beforeCommit()
           },
         }),
-      ),
+      ).finally(() => {
+        kept?.close()
+        kept = null
+      }),
     async remember() {
       await rememberState({ dataDir, keep: config.bundle.keep, spared: [], now })
     },
@@ -99,28 +103,15 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
   }
 }
 
-function createLocalReads(dataDir: string): Pick<Importer, 'readSnapshots' | 'readDigests'> {
-  return {
-    readSnapshots() {
-      const db = openReader(dataDir)
-      if (db === null) return {}
-      try {
-        const reader = createSnapshotReader(db)
-        const ids = SOURCES.map((source) => [source, reader.readSnapshot(source)?.id] as const)
-        return Object.fromEntries(ids.filter(([, id]) => id !== undefined))
-      } finally {
-        db.close()
-      }
-    },
-    readDigests() {
-      const db = openReader(dataDir)
-      if (db === null) return {}
-      try {
-        return createCarriedReader(db).digestSources().sources
-      } finally {
-        db.close()
-      }
-    },
+function readSnapshots(dataDir: string): Partial<Record<SourceName, string>> {
+  const db = openReader(dataDir)
+  if (db === null) return {}
+  try {
+    const reader = createSnapshotReader(db)
+    const ids = SOURCES.map((source) => [source, reader.readSnapshot(source)?.id] as const)
+    return Object.fromEntries(ids.filter(([, id]) => id !== undefined))
+  } finally {
+    db.close()
   }
 }
 

@@ -85,7 +85,7 @@ export interface Generation {
   activateAt: string
   /** Null: it never expires. */
   expiresAt: string | null
-  /** `date`: the same content, confirmed later. `rollback`: the content of an older generation. */
+  /** `date`: the same content, confirmed later or bundled again. `rollback`: the content of an older generation. */
   reason: 'publish' | 'date' | 'rollback'
   /** Ids of the keys that sign it, in the order of its signatures. */
   keys: string[]

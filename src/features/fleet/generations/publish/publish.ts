@@ -72,7 +72,7 @@ export interface PublishResult {
 }
 
 /**
- * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date.
+ * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date, or lost a bundle.
  * The only effect that counts is the creation of `gen/<N>.json`: at most one publisher succeeds. A crash before leaves
  * objects that nothing names. Throws `fleet`, and as `exportBundle`.
  */
