@@ -121,7 +121,7 @@ function endpointUrl(text: string | undefined): string {
 }
 
 /** Throws `usage` for a host alone, since no path of this mirror is reached by it. With a slash at its end it is meant so. */
-function refuseHostAlone(url: string, { webhooks }: Config): void {
+export function refuseHostAlone(url: string, { webhooks }: Config): void {
   const [first] = endpointsOf(webhooks)
   if (first === undefined || !/^https?:\/\/[^/?#]+$/i.test(url)) return
   throw new MirrorError(
@@ -252,7 +252,7 @@ function hintOf(error: MirrorError): string | null {
 function afterFailedTest(config: Config, id: string | null): string {
   const { data } = config
   const again = `"patchmirror webhooks test ${id ?? 'ID'}"`
-  const kept = 'the subscription and its secret stay, so do not register again'
+  const kept = `the subscription and its secret stay, so do not register again: "patchmirror webhooks rotate ${id ?? 'ID'} --url URL" replaces a wrong URL`
   return isServed(data.dir)
     ? `a daemon serves ${data.dir} and takes webhooks ${placeOf(config)}: check that the URL leads there from the service, then ${again}; ${kept}`
     : `no daemon serves ${data.dir}: start it ("patchmirror serve"), then ${again}; ${kept}`

@@ -12,7 +12,7 @@ import { type ServiceCommandOptions, beyondContract, isBeyondContract } from '..
 import { print } from '../context.ts'
 import { duration, timeOf } from '../output.ts'
 import { type Removal, LIST, removeIfThere, todoOf, warnOfUnnamed, warnSecret, withWebhooks } from './subscriptions.ts'
-import { type TriedOut, copyOf, printTest, tryOut } from './register.ts'
+import { type TriedOut, copyOf, printTest, refuseHostAlone, tryOut } from './register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
 interface RotateOptions extends ServiceCommandOptions {
@@ -45,6 +45,7 @@ async function rotate(
   options: RotateOptions,
 ): Promise<number> {
   // With an address given there is nothing to look up, which not every deployment can do.
+  if (options.url !== undefined) refuseHostAlone(options.url, config)
   const old = options.url === undefined ? await find(api, id) : {}
   const made = await api.register(copyOf(old, options.url, imageCreatedType(config.upstream.vendor)))
   const stored = keepSecret(keeper, made)

@@ -76,12 +76,16 @@ function report(sent: Sent, options: SendOptions): void {
   if (sent.status === 202 && options.tag === undefined) print(UNLISTED)
 }
 
+const NO_ENDPOINT =
+  'no webhook endpoint at this address: a mirror takes deliveries at the paths of its webhooks.endpoints (/-/webhooks)'
+
 /** What the answers of a Patchmirror mean. */
 const MEANINGS: Readonly<Record<number, string>> = {
   200: 'accepted, but it is a duplicate, or its type is not enabled (webhooks.types)',
   202: 'accepted as a new event; "patchmirror webhooks inbox" there shows its state',
   401: 'not accepted: see the log of the receiving mirror (reason)',
-  404: 'no webhook endpoint at this address: "patchmirror serve" logs its endpoints at start',
+  404: NO_ENDPOINT,
+  405: NO_ENDPOINT,
   503: 'not now: no secret there yet, too many are pending, or the inbox cannot be written; the log names the cause',
 }
 

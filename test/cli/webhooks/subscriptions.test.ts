@@ -168,6 +168,9 @@ describe('webhooks register', () => {
       ),
     ])
     expect(served.err).toContain(step)
+    expect(served.err).toContain(
+      `"patchmirror webhooks rotate ${held()[1]?.label ?? ''} --url URL" replaces a wrong URL`,
+    )
   })
 
   const HINTS: [code: number, hint: RegExp][] = [
@@ -199,6 +202,7 @@ describe('webhooks register', () => {
     const settings = { PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'hooks=/hooks/in' }
     const bare = await patchmirror(['register', host], settings)
     expect([bare.code, bare.err]).toEqual([2, expect.stringContaining(`give ${host}/hooks/in, or ${host}/ where`)])
+    expect((await patchmirror(['rotate', 'any', '--url', host], settings)).err).toContain(`give ${host}/hooks/in, or`)
     expect(sandbox.service.ids('webhooks')).toEqual([])
     const meant = await patchmirror(['register', `${host}/`], settings)
     expect(meant.code, meant.err).toBe(0)
@@ -535,6 +539,8 @@ describe('webhooks test --url and check', () => {
     expect(heard[0]?.body).toContain('evt_8')
     await patchmirror(args.slice(0, -2))
     expect(heard[2]?.body).toContain('"time":')
+    status = 405 // as a path of the mirror that is no endpoint
+    expect((await patchmirror(args)).out).toContain('takes deliveries at the paths of its webhooks.endpoints')
   })
 
   test('recognize a wrong clock, with a secret from a file', async () => {
