@@ -941,6 +941,8 @@ describe('changes', () => {
       since: null,
       changes: [{ id: 'GONE-1', change: 'removed', differences: [{ kind: 'record_removed' }] }],
     })
+    const hex = await ask('changes', '--since', '1', '--ecosystem', 'Hex')
+    expect([hex.code, hex.err]).toEqual([3, expect.stringMatching(/what changed about Hex is not known/)])
     const unknown = await ask('changes', '--since', '1', '--purl', 'pkg:npm/lodas')
     expect([unknown.code, unknown.out, unknown.err]).toEqual([
       3,

@@ -53,16 +53,17 @@ export async function changesCommand(given: string | undefined, options: Changes
     const packages = packagesAsked(stored, options, listed)
     const place = placeOf(stored, since)
     const found = collect(stored, place, packages?.filter ?? null, limit)
-    if (packages !== null && options.purl !== undefined && found.changes.length + found.notJudged === 0)
-      refuseUnknown(stored, options.purl, packages.filter)
+    const named = options.purl ?? options.ecosystem
+    if (packages !== null && named !== undefined && found.changes.length + found.notJudged === 0)
+      refuseUnknown(stored, named, packages.filter)
     const notes = [firstStoredText(place), wentBackText(stored.reads, place, found.to)]
     return shown(place, found, packages, notes)
   })
 }
 
-/** Throws `not_ready` where no stored record names a package. */
-function refuseUnknown(stored: LookupCall, purl: string, filter: PackageFilter): void {
-  const why = whyUnrecorded(stored, purl, filter)
+/** Throws `not_ready` where no stored record names a package, or an ecosystem. */
+function refuseUnknown(stored: LookupCall, asked: string, filter: PackageFilter): void {
+  const why = whyUnrecorded(stored, asked, filter)
   if (why === null) return
   const unknown = [why, stored.oldIndex()].filter((one) => one !== null)
   throw new MirrorError('not_ready', unknown.join('; '))

@@ -38,14 +38,26 @@ interface PackageReads extends SearchReads {
 }
 
 /**
- * Returns why it is not known whether anything changed about a package that no listed change names; null: a stored record names it.
- * Of one that none names "nothing changed" would say more than is known: it may be misspelt.
+ * Returns why it is not known whether anything changed about a package or an ecosystem that no listed change names; null: a stored record
+ * names it. Of one that none names "nothing changed" would say more than is known: it may be misspelt. `asked`: a purl, or an ecosystem.
  */
-export function whyUnrecorded(stored: PackageReads, purl: string, filter: PackageFilter): string | null {
+export function whyUnrecorded(stored: PackageReads, asked: string, filter: PackageFilter): string | null {
+  const why = asked.startsWith('pkg:') ? whyPurl(stored, asked, filter) : whyEcosystem(stored, asked, filter)
+  return why === null ? null : `what changed about ${asked} is not known: ${NAMED_BY_NONE}; ${why}`
+}
+
+function whyPurl(stored: PackageReads, purl: string, filter: PackageFilter): string | null {
   const { own, hasIndex, named } = findRecords(stored, purl, 1) ?? { own: [], hasIndex: true, named: null }
   if (own.length > 0 || (named !== null && isNamedByVendor(stored, named.name, filter))) return null
-  const why = hasIndex ? whyNotAllSearched(stored.reads, named?.ecosystem ?? null) : noIndex(stored.noViews)
-  return `what changed about ${purl} is not known: ${NAMED_BY_NONE}; ${why ?? COMPARED}`
+  return hasIndex ? (whyNotAllSearched(stored.reads, named?.ecosystem ?? null) ?? COMPARED) : noIndex(stored.noViews)
+}
+
+function whyEcosystem(stored: PackageReads, asked: string, filter: PackageFilter): string | null {
+  const isNamed = stored.views((open) =>
+    open.listEcosystems().some((ecosystem) => filter.asks({ ecosystem, name: '' })),
+  )
+  if (isNamed === true) return null
+  return isNamed === null ? noIndex(stored.noViews) : (whyNotAllSearched(stored.reads, asked) ?? COMPARED)
 }
 
 /** Records of a name that are looked through for those of a vendor. */

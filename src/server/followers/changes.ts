@@ -70,7 +70,8 @@ export function answerChanges(
   const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter, now })
   if (found === null) return unknown(reads, given, wanted, now)
   const missing = missingOf(reads, place.source, found.to)
-  const note = query.has('purl') && after === null && isEmpty(found) ? { note: NOT_LOOKED_UP } : {}
+  const isNamed = query.has('purl') || query.has('ecosystem')
+  const note = isNamed && after === null && isEmpty(found) ? { note: NOT_LOOKED_UP } : {}
   return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }), ...note }
 }
 
@@ -79,9 +80,9 @@ function isEmpty({ complete, changes, next, notJudged = 0 }: FoundChanges): bool
   return complete && changes.length + notJudged === 0 && next === null
 }
 
-/** Said of a package about which nothing changed: packages of records that did not change are in no index of the core. */
+/** Said of a package or an ecosystem about which nothing changed: those of records that did not change are in no index of the core. */
 const NOT_LOOKED_UP =
-  'no changed record names this package; names are compared as a whole, and whether another record names it is not looked up here'
+  'no changed record names it; names are compared as a whole, and whether another record names it is not looked up here'
 
 /** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */
 function timesOf({ at, firstStored }: SincePlace): Partial<ChangesAnswer> {

@@ -84,6 +84,8 @@ describe('a page of a mirror whose records are all there', () => {
       true,
     ])
     expect(await said('pkg:npm/a')).toEqual([null, false])
+    const ofHex = subtitleOf(await page.raw('changes.atom?ecosystem=Hex'))
+    expect(ofHex).toContain('What changed about Hex is not known')
   })
   test('doubts nothing in feeds, unless nothing of their source is mirrored', async () => {
     for (const path of FEEDS) expect([path, subtitleOf(await page.raw(path))]).toEqual([path, null])

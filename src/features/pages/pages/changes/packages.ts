@@ -5,12 +5,12 @@ import { whyUnrecorded } from '../../../lookup/since.ts'
 import { type PageCall, parameter } from '../../page.ts'
 
 /**
- * Says that no stored record names the package of a list without changes: "nothing changed" would say more than is known. Null: one
+ * Says that no stored record names the package, or the ecosystem, of a list without changes: "nothing changed" would say more than is known. Null: one
  * does, or no package is asked about.
  */
 export function whyUnrecordedHere({ query, reads, views }: PageCall, filter: PackageFilter | null): string | null {
-  const purl = parameter(query, 'purl')
-  return filter === null || purl === '' ? null : whyUnrecorded({ reads, views, noViews: null }, purl, filter)
+  const asked = parameter(query, 'purl') || parameter(query, 'ecosystem')
+  return filter === null || asked === '' ? null : whyUnrecorded({ reads, views, noViews: null }, asked, filter)
 }
 
 /** Largest SBOM that is read for a page or a feed, bytes: their thread has less memory than that of the API. */
