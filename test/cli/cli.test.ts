@@ -101,7 +101,7 @@ function isCommandLine(line: string): boolean {
 }
 
 describe('the command line', () => {
-  test('--help has a line for each command in its group, and the exit codes, on one page', async () => {
+  longTest('--help has a line for each command in its group, and the exit codes, on one page', async () => {
     const { code, out } = await patchmirror('--help')
     expect(code).toBe(0)
     const rows = VERBS.filter(({ path }) => !path.includes(' ')).map(({ path }) => new RegExp(`^  ${path} `, 'm'))
@@ -154,7 +154,7 @@ describe('the command line', () => {
     expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   })
 
-  bothTest('exits 2 with a hint for an unknown command, option or source', async () => {
+  longTest('exits 2 with a hint for an unknown command, option or source', async () => {
     const wrongs = [['snyc'], ['sync', '--fulll'], ['sync', 'osvv'], ['sync', 'feeds', '--reconcile']]
     for (const args of LONG ? wrongs : wrongs.slice(0, 2)) {
       const { code, err } = await patchmirror(...args)
@@ -226,18 +226,21 @@ describe('the command line', () => {
     }
   })
 
-  test('a form of a command takes no argument of it, and another identity is made after a question alone', async () => {
-    const rollback = await patchmirror('fleet', 'rollback', '40', '--end')
-    expect([rollback.code, rollback.err]).toEqual([2, expect.stringContaining('--end takes no argument: 40')])
-    await patchmirror('sync', 'feeds')
-    const identity = (await patchmirror('bundle', 'inspect')).out
-    const asked = await patchmirror('bundle', 'inspect', '--new-identity')
-    expect([asked.code, asked.err]).toEqual([2, expect.stringContaining('there is no terminal: give --yes as well')])
-    expect((await patchmirror('bundle', 'inspect')).out).toBe(identity)
-    const { code, out } = await patchmirror('bundle', 'inspect', '--new-identity', '--yes')
-    expect([code, out === identity]).toEqual([0, false])
-    expect((await patchmirror('bundle', 'inspect')).out).toBe(out)
-  })
+  longTest(
+    'a form of a command takes no argument of it, and another identity is made after a question alone',
+    async () => {
+      const rollback = await patchmirror('fleet', 'rollback', '40', '--end')
+      expect([rollback.code, rollback.err]).toEqual([2, expect.stringContaining('--end takes no argument: 40')])
+      await patchmirror('sync', 'feeds')
+      const identity = (await patchmirror('bundle', 'inspect')).out
+      const asked = await patchmirror('bundle', 'inspect', '--new-identity')
+      expect([asked.code, asked.err]).toEqual([2, expect.stringContaining('there is no terminal: give --yes as well')])
+      expect((await patchmirror('bundle', 'inspect')).out).toBe(identity)
+      const { code, out } = await patchmirror('bundle', 'inspect', '--new-identity', '--yes')
+      expect([code, out === identity]).toEqual([0, false])
+      expect((await patchmirror('bundle', 'inspect')).out).toBe(out)
+    },
+  )
 
   test('sync takes several sources, also separated by commas', async () => {
     const { code, out } = await patchmirror('sync', 'feeds,osv')
@@ -340,7 +343,7 @@ describe('the command line', () => {
     expect(err).toContain('PATCHMIRROR_UPSTREAM_API_ROOT')
   })
 
-  test('reports a sync in one line for each source, and a second sync changes nothing', async () => {
+  longTest('reports a sync in one line for each source, and a second sync changes nothing', async () => {
     const first = await patchmirror('sync')
     expect(first.code).toBe(0)
     expect(first.out).toMatch(/^feeds: complete .*\nosv: complete \(run 2, 2 requests, .* 80 added/m)
@@ -370,7 +373,7 @@ describe('the command line', () => {
     expect((await patchmirror('runs')).out.trim().split('\n')).toHaveLength(1)
   })
 
-  test('exits 1 after a failed run, 3 after a partial one, 4 after a quarantined one', async () => {
+  longTest('exits 1 after a failed run, 3 after a partial one, 4 after a quarantined one', async () => {
     await patchmirror('sync')
     const broken = sandbox.faults.set('/external/osv/all.json', { kind: 'status', status: 500 })
     const failed = await patchmirror('sync', 'osv')
@@ -398,7 +401,7 @@ describe('the command line', () => {
     expect((await patchmirror('runs', '--failed', '--limit', '1')).out).toContain('quarantined')
   })
 
-  test('imports a quarantined change with approve, and refuses it for ever with reject', async () => {
+  longTest('imports a quarantined change with approve, and refuses it for ever with reject', async () => {
     await patchmirror('sync')
     sandbox.feed.remove(40)
     const refused = await patchmirror('sync', 'osv')
@@ -459,7 +462,7 @@ describe('the command line', () => {
     )
   })
 
-  test('prints the status from the folder when no daemon runs, as a table and as JSON', async () => {
+  longTest('prints the status from the folder when no daemon runs, as a table and as JSON', async () => {
     for (const args of [['status'], ['status', '--json'], ['status', '--max-age', '26h']]) {
       const { code, out, err } = await patchmirror(...args)
       const said = expect.stringMatching(/nothing is mirrored yet in .*patchmirror sync/) as string
@@ -475,28 +478,31 @@ describe('the command line', () => {
     expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
   })
 
-  test('sync is partial where a stored catalog is not synced for want of a credential, and names it as status does', async () => {
-    const env = {
-      ...QUICK,
-      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-      PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-      PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
-      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
-      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:1',
-    }
-    const warning = 'catalog: served as it is stored, not synced: it needs a credential'
-    const first = await run(['sync'], env, dir)
-    expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
-    expect(first.err).not.toContain(warning)
-    expect((await run(['status'], env, dir)).out).not.toContain(warning)
-    const second = await patchmirror('sync')
-    expect(second).toMatchObject({ code: 3, err: expect.stringContaining(warning) as string })
-    expect(second.err).toContain('name the others: "patchmirror sync feeds osv"')
-    const status = await patchmirror('status')
-    expect([status.code, status.out.includes(warning.replace('catalog: ', ''))]).toEqual([3, true])
-    const named = await patchmirror('sync', 'feeds', 'osv')
-    expect([named.code, named.err.includes(warning)]).toEqual([0, false])
-  })
+  longTest(
+    'sync is partial where a stored catalog is not synced for want of a credential, and names it as status does',
+    async () => {
+      const env = {
+        ...QUICK,
+        PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+        PATCHMIRROR_DATA_DIR: join(dir, 'data'),
+        PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
+        PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
+        PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:1',
+      }
+      const warning = 'catalog: served as it is stored, not synced: it needs a credential'
+      const first = await run(['sync'], env, dir)
+      expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
+      expect(first.err).not.toContain(warning)
+      expect((await run(['status'], env, dir)).out).not.toContain(warning)
+      const second = await patchmirror('sync')
+      expect(second).toMatchObject({ code: 3, err: expect.stringContaining(warning) as string })
+      expect(second.err).toContain('name the others: "patchmirror sync feeds osv"')
+      const status = await patchmirror('status')
+      expect([status.code, status.out.includes(warning.replace('catalog: ', ''))]).toEqual([3, true])
+      const named = await patchmirror('sync', 'feeds', 'osv')
+      expect([named.code, named.err.includes(warning)]).toEqual([0, false])
+    },
+  )
 
   longTest('does not report the status of the mirror of another data folder', async () => {
     await patchmirror('sync')
@@ -543,7 +549,7 @@ describe('the command line', () => {
     expect((await run(['config'], {}, dir)).out).toMatch(/server\.listen +127\.0\.0\.1:8080 +default/)
   })
 
-  test('exits 0 for doctor --data after a sync, and 3 before the first sync', async () => {
+  longTest('exits 0 for doctor --data after a sync, and 3 before the first sync', async () => {
     expect((await patchmirror('doctor', '--data')).code).toBe(3)
     openWriter(join(dir, 'data')).close()
     const none = await patchmirror('doctor', '--data')
@@ -556,7 +562,7 @@ describe('the command line', () => {
     expect(out).toContain('80 records, the index, the feeds and the archive are sound')
   })
 
-  test('mirrors a damaged database again with doctor --data --repair, and keeps the local keys', async () => {
+  longTest('mirrors a damaged database again with doctor --data --repair, and keeps the local keys', async () => {
     await patchmirror('sync')
     const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
     const before = (await patchmirror('keys', 'list', '--json')).out

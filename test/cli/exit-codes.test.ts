@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { longTest, test } from '../support/tables.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
 import { isGroup } from '../../src/cli/verbs/verb.ts'
 import { FEATURES } from '../../src/features.ts'
@@ -109,7 +110,7 @@ test('every command is in the table of exit codes', () => {
   expect(Object.keys(COMMANDS).toSorted()).toEqual(leaves.map(({ path }) => path).toSorted())
 })
 
-test('an option that a command does not have is exit code 2 everywhere, in one voice', async () => {
+longTest('an option that a command does not have is exit code 2 everywhere, in one voice', async () => {
   for (const { path } of leaves) {
     const { code, out, err } = await run([...path.split(' '), '--no-such-option'], { PATCHMIRROR_DATA_DIR: full }, dir)
     expect([path, code, out]).toEqual([path, 2, ''])

@@ -12,126 +12,129 @@ import { longTest, test } from '../support/tables.ts'
 
 const run = commandHost()
 
-test('"changes --findings" lists what changed in the tags, "list findings" their numbers or those of one', async () => {
-  const bench = await openFindingsBench()
-  const { dir } = bench
-  const env = { PATCHMIRROR_DATA_DIR: dir }
-  const ask = (...args: string[]) => run(['changes', '--findings', ...args], env, dir)
-  const list = (...args: string[]) => run(['list', 'findings', ...args], env, dir)
-  const parsed = async (asked: ReturnType<typeof ask>): Promise<Record<string, unknown>> => {
-    const { code, out } = await asked
-    return { code, ...(JSON.parse(out) as Record<string, unknown>) }
-  }
-  const json = (...args: string[]) => parsed(ask(...args, '--json'))
-  const listJson = (...args: string[]) => parsed(list(...args, '--json'))
-  expect(await json()).toMatchObject({ code: 3, found: false, reason: 'not_mirrored' })
-  await bench.crawl()
-  await bench.publish({})
-  const early = await ask()
-  expect([early.code, early.err]).toEqual([3, expect.stringContaining('patchmirror serve')])
+longTest(
+  '"changes --findings" lists what changed in the tags, "list findings" their numbers or those of one',
+  async () => {
+    const bench = await openFindingsBench()
+    const { dir } = bench
+    const env = { PATCHMIRROR_DATA_DIR: dir }
+    const ask = (...args: string[]) => run(['changes', '--findings', ...args], env, dir)
+    const list = (...args: string[]) => run(['list', 'findings', ...args], env, dir)
+    const parsed = async (asked: ReturnType<typeof ask>): Promise<Record<string, unknown>> => {
+      const { code, out } = await asked
+      return { code, ...(JSON.parse(out) as Record<string, unknown>) }
+    }
+    const json = (...args: string[]) => parsed(ask(...args, '--json'))
+    const listJson = (...args: string[]) => parsed(list(...args, '--json'))
+    expect(await json()).toMatchObject({ code: 3, found: false, reason: 'not_mirrored' })
+    await bench.crawl()
+    await bench.publish({})
+    const early = await ask()
+    expect([early.code, early.err]).toEqual([3, expect.stringContaining('patchmirror serve')])
 
-  const began = Date.now() - 3 * HOUR_MS
-  await bench.judge(began)
-  // As while the first judgement is under way.
-  const findings = openFindings(dir, () => undefined)
-  findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL')
-  const inPart = 'the tags are not all judged yet: the first judgement is in progress, 4 tags so far'
-  for (const asked of [ask(), list(), list('library/nothing:1')]) {
-    const { code, err } = await asked
-    expect([code, err]).toEqual([3, expect.stringContaining(inPart)])
-  }
-  findings.exec(`UPDATE state SET began_at = ${began}, judged_at = ${began}`)
-  findings.close()
-  const [one] = componentsOf(dir)
-  if (one === undefined) throw new Error('no component')
-  const { ecosystem, name, owner } = one
-  expect((await ask()).out).toMatch(
-    new RegExp(`^changes of findings since ${toIso(began)}; 4 of 4 tags are judged\n\nnothing changed\n\njudged `),
-  )
-  const partial = async (whole: number) => {
-    const db = openWriter(dir)
-    db.prepare("UPDATE snapshot SET whole = ? WHERE source = 'osv'").run(whole)
-    db.close()
-    return ask()
-  }
-  const words = 'partial: some listed records are missing or outdated'
-  expect((await partial(0)).out).toMatch(new RegExp(`^judged .*; osv is ${words}`, 'm'))
-  expect(await listJson()).toMatchObject({ osv: { partial: true, missing: null } })
-  expect((await partial(1)).out).not.toContain('partial')
-  const unknown = await ask('--since', '900d')
-  expect(unknown.err).toContain('since 900d is not known here: they are known since')
-  expect(unknown.err).toContain('(when the tags were judged for the first time)')
-  expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)])
-  await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
-  expect((await ask()).out).toContain('; another snapshot is mirrored')
-  await bench.judge(Date.now() - 2 * HOUR_MS)
-  expect((await ask()).out).not.toContain('another snapshot')
-  const log = await json()
-  expect(log).toMatchObject({ code: 0, complete: true, next: null, knownSince: toIso(began) })
-  const changes = log['changes'] as { tag: { id: string; name: string }; changes: object[] }[]
-  const own = changes.find(({ tag }) => tag.id === owner)
-  expect(own).toMatchObject({ cause: 'records' })
-  expect(own?.changes[0]).toMatchObject({ change: 'new', id: 'T-1', fixable: true })
-  const csv = (await list('--csv')).out.split('\n')
-  expect(csv[0]).toBe('tag,with_a_fix,findings,critical,high,ruled_out_by_VEX')
-  expect(csv.find((line) => line.startsWith(`${own?.tag.name},`))).toMatch(/,\d+,\d+,\d+,\d+,\d+$/)
-  expect((await ask('--csv')).out).toMatch(/^when,tag,change,the_first_of_them,findings_then\n/)
-  const matched = await run(['match', own?.tag.name ?? '', '--json'], env, dir)
-  const { findings: found } = JSON.parse(matched.out) as { findings: { id: string; component: { name: string } }[] }
-  expect(found.filter(({ id }) => id === 'T-1').map(({ component }) => component.name)).toContain(name)
-  const unnamed = await run(['match', 'no/such:tag'], env, dir)
-  expect([unnamed.code, unnamed.err]).toEqual([1, expect.stringContaining('no mirrored tag is named no/such:tag')])
-  const listed = await ask('--limit', '1')
-  expect(listed.out).toContain(`new finding, with a fix: T-1 in ${name} `)
-  if (changes.length > 1) expect(listed.out).toContain('more exist than these 1')
-  expect((await ask('--since', 'someday')).code).toBe(2)
-  expect((await ask('7d', '--since', '7d')).err).toContain('give one time: 7d, or --since 7d')
-  expect(await ask('30')).toMatchObject({ code: 2, err: expect.stringContaining('--since 30 (30d?)') as string })
+    const began = Date.now() - 3 * HOUR_MS
+    await bench.judge(began)
+    // As while the first judgement is under way.
+    const findings = openFindings(dir, () => undefined)
+    findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL')
+    const inPart = 'the tags are not all judged yet: the first judgement is in progress, 4 tags so far'
+    for (const asked of [ask(), list(), list('library/nothing:1')]) {
+      const { code, err } = await asked
+      expect([code, err]).toEqual([3, expect.stringContaining(inPart)])
+    }
+    findings.exec(`UPDATE state SET began_at = ${began}, judged_at = ${began}`)
+    findings.close()
+    const [one] = componentsOf(dir)
+    if (one === undefined) throw new Error('no component')
+    const { ecosystem, name, owner } = one
+    expect((await ask()).out).toMatch(
+      new RegExp(`^changes of findings since ${toIso(began)}; 4 of 4 tags are judged\n\nnothing changed\n\njudged `),
+    )
+    const partial = async (whole: number) => {
+      const db = openWriter(dir)
+      db.prepare("UPDATE snapshot SET whole = ? WHERE source = 'osv'").run(whole)
+      db.close()
+      return ask()
+    }
+    const words = 'partial: some listed records are missing or outdated'
+    expect((await partial(0)).out).toMatch(new RegExp(`^judged .*; osv is ${words}`, 'm'))
+    expect(await listJson()).toMatchObject({ osv: { partial: true, missing: null } })
+    expect((await partial(1)).out).not.toContain('partial')
+    const unknown = await ask('--since', '900d')
+    expect(unknown.err).toContain('since 900d is not known here: they are known since')
+    expect(unknown.err).toContain('(when the tags were judged for the first time)')
+    expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)])
+    await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
+    expect((await ask()).out).toContain('; another snapshot is mirrored')
+    await bench.judge(Date.now() - 2 * HOUR_MS)
+    expect((await ask()).out).not.toContain('another snapshot')
+    const log = await json()
+    expect(log).toMatchObject({ code: 0, complete: true, next: null, knownSince: toIso(began) })
+    const changes = log['changes'] as { tag: { id: string; name: string }; changes: object[] }[]
+    const own = changes.find(({ tag }) => tag.id === owner)
+    expect(own).toMatchObject({ cause: 'records' })
+    expect(own?.changes[0]).toMatchObject({ change: 'new', id: 'T-1', fixable: true })
+    const csv = (await list('--csv')).out.split('\n')
+    expect(csv[0]).toBe('tag,with_a_fix,findings,critical,high,ruled_out_by_VEX')
+    expect(csv.find((line) => line.startsWith(`${own?.tag.name},`))).toMatch(/,\d+,\d+,\d+,\d+,\d+$/)
+    expect((await ask('--csv')).out).toMatch(/^when,tag,change,the_first_of_them,findings_then\n/)
+    const matched = await run(['match', own?.tag.name ?? '', '--json'], env, dir)
+    const { findings: found } = JSON.parse(matched.out) as { findings: { id: string; component: { name: string } }[] }
+    expect(found.filter(({ id }) => id === 'T-1').map(({ component }) => component.name)).toContain(name)
+    const unnamed = await run(['match', 'no/such:tag'], env, dir)
+    expect([unnamed.code, unnamed.err]).toEqual([1, expect.stringContaining('no mirrored tag is named no/such:tag')])
+    const listed = await ask('--limit', '1')
+    expect(listed.out).toContain(`new finding, with a fix: T-1 in ${name} `)
+    if (changes.length > 1) expect(listed.out).toContain('more exist than these 1')
+    expect((await ask('--since', 'someday')).code).toBe(2)
+    expect((await ask('7d', '--since', '7d')).err).toContain('give one time: 7d, or --since 7d')
+    expect(await ask('30')).toMatchObject({ code: 2, err: expect.stringContaining('--since 30 (30d?)') as string })
 
-  const tag = await list(owner)
-  expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
-  expect(tag.out).toMatch(
-    /\nwith a fix +\d+\nfindings +\d+\ncritical +0\nhigh +\d+\nruled out by VEX +\d+\npackages +\d+ /,
-  )
-  expect(tag.out).toContain(`\n\nits findings, one by one: patchmirror match ${owner}\njudged `)
-  expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
-  expect(await listJson(owner)).toMatchObject({
-    tags: [{ id: owner }],
-    changes: [{ tag: { id: owner } }],
-  })
-  await bench.publish({ 'T-2': affecting(ecosystem, name, null) })
-  await bench.judge()
-  const lengthOf = ({ changes }: Record<string, unknown>) => (changes as object[]).length
-  const recent = await listJson(owner, '--since', '1h')
-  const all = await json('--tag', owner)
-  expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
-  const table = await list()
-  expect(table.out).toMatch(/^4 of 4 tags are judged\n\ntag +with a fix +findings/)
-  expect(table.out).toContain(own?.tag.name ?? 'none')
-  expect((await list('--limit', '1')).out).toContain('more exist than these 1')
-  const listedAll = (await listJson())['tags'] as { counts: { fixable: number } }[]
-  const fixes = listedAll.map(({ counts }) => counts.fixable)
-  expect(fixes).toEqual(fixes.toSorted((a, b) => b - a))
-  expect([fixes.length, (await list('--since', '1h')).code]).toEqual([4, 2])
-  expect((await list(owner, '--limit', '1')).out).toContain('more exist than these 1')
-  expect((await ask('0m', '--tag', owner)).out).toMatch(/\nno change since 20\S+Z\n/)
-  const hour = String((await listJson(owner, '--since', '1h'))['since'])
-  expect(Math.abs(Date.now() - HOUR_MS - Date.parse(hour))).toBeLessThan(HOUR_MS)
-  expect(hour).toBe(toIso(Date.parse(hour)))
-  const db = openFindings(dir, () => undefined)
-  db.exec('DELETE FROM log WHERE seq = (SELECT min(seq) FROM log)')
-  closeFindings(db)
-  const forgotten = await ask('--since', '900d')
-  expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.historyDays)')])
+    const tag = await list(owner)
+    expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
+    expect(tag.out).toMatch(
+      /\nwith a fix +\d+\nfindings +\d+\ncritical +0\nhigh +\d+\nruled out by VEX +\d+\npackages +\d+ /,
+    )
+    expect(tag.out).toContain(`\n\nits findings, one by one: patchmirror match ${owner}\njudged `)
+    expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
+    expect(await listJson(owner)).toMatchObject({
+      tags: [{ id: owner }],
+      changes: [{ tag: { id: owner } }],
+    })
+    await bench.publish({ 'T-2': affecting(ecosystem, name, null) })
+    await bench.judge()
+    const lengthOf = ({ changes }: Record<string, unknown>) => (changes as object[]).length
+    const recent = await listJson(owner, '--since', '1h')
+    const all = await json('--tag', owner)
+    expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
+    const table = await list()
+    expect(table.out).toMatch(/^4 of 4 tags are judged\n\ntag +with a fix +findings/)
+    expect(table.out).toContain(own?.tag.name ?? 'none')
+    expect((await list('--limit', '1')).out).toContain('more exist than these 1')
+    const listedAll = (await listJson())['tags'] as { counts: { fixable: number } }[]
+    const fixes = listedAll.map(({ counts }) => counts.fixable)
+    expect(fixes).toEqual(fixes.toSorted((a, b) => b - a))
+    expect([fixes.length, (await list('--since', '1h')).code]).toEqual([4, 2])
+    expect((await list(owner, '--limit', '1')).out).toContain('more exist than these 1')
+    expect((await ask('0m', '--tag', owner)).out).toMatch(/\nno change since 20\S+Z\n/)
+    const hour = String((await listJson(owner, '--since', '1h'))['since'])
+    expect(Math.abs(Date.now() - HOUR_MS - Date.parse(hour))).toBeLessThan(HOUR_MS)
+    expect(hour).toBe(toIso(Date.parse(hour)))
+    const db = openFindings(dir, () => undefined)
+    db.exec('DELETE FROM log WHERE seq = (SELECT min(seq) FROM log)')
+    closeFindings(db)
+    const forgotten = await ask('--since', '900d')
+    expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.historyDays)')])
 
-  const later = await list(owner, '--since', '9998-01-01')
-  expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])
-  expect(await listJson('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
-  const off = await run(['list', 'findings'], { ...env, PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex' }, dir)
-  expect([off.code, off.err]).toEqual([1, expect.stringContaining('views.serve has no findings')])
-})
+    const later = await list(owner, '--since', '9998-01-01')
+    expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])
+    expect(await listJson('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
+    const off = await run(['list', 'findings'], { ...env, PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex' }, dir)
+    expect([off.code, off.err]).toEqual([1, expect.stringContaining('views.serve has no findings')])
+  },
+)
 
-test('a record claims tags only of those that are judged, by the records that are served', async () => {
+longTest('a record claims tags only of those that are judged, by the records that are served', async () => {
   const bench = await openFindingsBench()
   const { dir } = bench
   const show = async (id: string, ...more: string[]) =>
@@ -195,7 +198,7 @@ test('the packages of a tag are said with what is known less of them, and nothin
   )
 })
 
-test('show names the tags of all records that have a CVE as another id', async () => {
+longTest('show names the tags of all records that have a CVE as another id', async () => {
   const bench = await openFindingsBench()
   const { dir } = bench
   await bench.crawl()

@@ -197,20 +197,23 @@ describe('show', () => {
     expect(out).toMatch(/^provenance +\S.*\/provenance.*400/m) // the reason that the run gave
   })
 
-  test('finds a digest by its first eight digits, within a repository too, and lists what several digits may be', async () => {
-    const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
-    const { id, digest } = tags[0] ?? { id: '', digest: '' }
-    const { repository } = await json('show', id)
-    const digits = digest.slice('sha256:'.length)
-    const short = [`sha256:${digits.slice(0, 12)}`, digits.slice(0, 8).toUpperCase(), digits]
-    for (const text of [...short, `${String(repository)}@${digits.slice(0, 12)}`])
-      expect([text, await json('show', text)]).toMatchObject([text, { kind: 'tag', id }])
-    expect(await ask('show', digits.slice(0, 7))).toMatchObject({ code: 1 })
-    expect(await ask('show', `other@${digits}`)).toMatchObject({ code: 1 })
-    const reads = openShortReads(dir)
-    expect(reads?.reads.catalog.listDigestsFrom('sha256:', 9)).toHaveLength(3) // all that begin so
-    reads?.close()
-  })
+  longTest(
+    'finds a digest by its first eight digits, within a repository too, and lists what several digits may be',
+    async () => {
+      const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
+      const { id, digest } = tags[0] ?? { id: '', digest: '' }
+      const { repository } = await json('show', id)
+      const digits = digest.slice('sha256:'.length)
+      const short = [`sha256:${digits.slice(0, 12)}`, digits.slice(0, 8).toUpperCase(), digits]
+      for (const text of [...short, `${String(repository)}@${digits.slice(0, 12)}`])
+        expect([text, await json('show', text)]).toMatchObject([text, { kind: 'tag', id }])
+      expect(await ask('show', digits.slice(0, 7))).toMatchObject({ code: 1 })
+      expect(await ask('show', `other@${digits}`)).toMatchObject({ code: 1 })
+      const reads = openShortReads(dir)
+      expect(reads?.reads.catalog.listDigestsFrom('sha256:', 9)).toHaveLength(3) // all that begin so
+      reads?.close()
+    },
+  )
 
   test('lists the tags of a repository with digest, date and id', async () => {
     const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
@@ -351,7 +354,7 @@ describe('match', () => {
     })
   })
 
-  test('exits with 1 only for findings of the kind of --fail-on', async () => {
+  longTest('exits with 1 only for findings of the kind of --fail-on', async () => {
     const fail = async (kind: string, of = sbom) => (await ask('match', of, '--fail-on', kind)).code
     expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 0])
     const none = file('none.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [] })
@@ -422,7 +425,7 @@ describe('match', () => {
     })
   })
 
-  test('says that listed records are missing, and is not certain of an SBOM without findings then', async () => {
+  longTest('says that listed records are missing, and is not certain of an SBOM without findings then', async () => {
     const of = file('missing.json', {
       bomFormat: 'CycloneDX',
       specVersion: '1.5',
@@ -648,7 +651,7 @@ describe('since', () => {
     expect(few.out).toContain('the newest 1 of 4 records; --csv and --json print all')
   })
 
-  test('exports all of them as CSV and JSON, or those of an ecosystem', async () => {
+  longTest('exports all of them as CSV and JSON, or those of an ecosystem', async () => {
     const { out } = await ask('list', 'records', '--csv')
     expect(out.trimEnd().split('\n')).toEqual([
       'id,state,first_seen,first_seen_exact,fix_seen,fix_seen_exact,changed,changed_exact,removed,returned,upstream_published,upstream_modified',
@@ -869,64 +872,67 @@ test('a removed record is shown with the date that came with its bundle, not wit
   expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
 })
 
-test('a lookup says that its data is older than the settings allow, and that a newer state is quarantined, or rejected', async () => {
-  const endOfRun = {
-    state: 'complete',
-    code: null,
-    message: null,
-    facts: {},
-    endedAt: 1,
-    asOf: null,
-    snapshot: null,
-  } as const
-  const bom = join(dir, 'quarantined.json')
-  writeFileSync(bom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [] }))
-  const lookups = [
-    ['show', 'GHSA-1'],
-    ['changes', '--since', '1'],
-    ['match', bom],
-  ]
-  const marksOf = async (env: Record<string, string>): Promise<string[]> => {
-    const said: string[] = []
-    for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out)
-    return said.map((out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line')
-  }
-  const young = { PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=87600' }
-  const old = '; older than sync.maxAgeHours (26)'
-  const waiting = '; a newer state is quarantined: "patchmirror approve" or "reject" decides'
-  expect(await marksOf({})).toEqual([old, old, old])
-  expect(await marksOf(young)).toEqual(['', '', ''])
-  const store = openWrites(dir)
-  const runId = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 1 })
-  const none = Buffer.alloc(0)
-  const refused = {
-    source: 'osv',
-    path: 'osv',
-    reason: 'too much',
-    sha256: none,
-    body: none,
-    etag: null,
-    lastModified: null,
-    asOf: 1,
-  } as const
-  try {
-    store.quarantine.keepQuarantine({ ...refused, runId })
-    expect(await marksOf({})).toEqual(lookups.map(() => old + waiting))
-    expect(await marksOf(young)).toEqual(lookups.map(() => waiting))
-    expect((await ask('show', 'NONE-1')).err).toContain(old + waiting)
-    store.runs.endRun(runId, { ...endOfRun, state: 'quarantined' })
-    store.quarantine.decideQuarantine(runId, 'rejected', 1)
-    const rejected = `; a newer state is rejected (run ${runId}): nothing newer is published until upstream corrects it`
-    const more = ', or the settings of its scope change'
-    expect(await marksOf(young)).toEqual(lookups.map(() => rejected + more))
-    expect((await ask('export-db', 'osv-scanner', join(scratch(), 'db'))).err).toContain(rejected.slice(2))
-  } finally {
-    store.quarantine.decideQuarantine(runId, 'rejected', 1)
-    const after = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 2 })
-    store.runs.endRun(after, endOfRun)
-    store.close()
-  }
-})
+longTest(
+  'a lookup says that its data is older than the settings allow, and that a newer state is quarantined, or rejected',
+  async () => {
+    const endOfRun = {
+      state: 'complete',
+      code: null,
+      message: null,
+      facts: {},
+      endedAt: 1,
+      asOf: null,
+      snapshot: null,
+    } as const
+    const bom = join(dir, 'quarantined.json')
+    writeFileSync(bom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [] }))
+    const lookups = [
+      ['show', 'GHSA-1'],
+      ['changes', '--since', '1'],
+      ['match', bom],
+    ]
+    const marksOf = async (env: Record<string, string>): Promise<string[]> => {
+      const said: string[] = []
+      for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out)
+      return said.map((out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line')
+    }
+    const young = { PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=87600' }
+    const old = '; older than sync.maxAgeHours (26)'
+    const waiting = '; a newer state is quarantined: "patchmirror approve" or "reject" decides'
+    expect(await marksOf({})).toEqual([old, old, old])
+    expect(await marksOf(young)).toEqual(['', '', ''])
+    const store = openWrites(dir)
+    const runId = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 1 })
+    const none = Buffer.alloc(0)
+    const refused = {
+      source: 'osv',
+      path: 'osv',
+      reason: 'too much',
+      sha256: none,
+      body: none,
+      etag: null,
+      lastModified: null,
+      asOf: 1,
+    } as const
+    try {
+      store.quarantine.keepQuarantine({ ...refused, runId })
+      expect(await marksOf({})).toEqual(lookups.map(() => old + waiting))
+      expect(await marksOf(young)).toEqual(lookups.map(() => waiting))
+      expect((await ask('show', 'NONE-1')).err).toContain(old + waiting)
+      store.runs.endRun(runId, { ...endOfRun, state: 'quarantined' })
+      store.quarantine.decideQuarantine(runId, 'rejected', 1)
+      const rejected = `; a newer state is rejected (run ${runId}): nothing newer is published until upstream corrects it`
+      const more = ', or the settings of its scope change'
+      expect(await marksOf(young)).toEqual(lookups.map(() => rejected + more))
+      expect((await ask('export-db', 'osv-scanner', join(scratch(), 'db'))).err).toContain(rejected.slice(2))
+    } finally {
+      store.quarantine.decideQuarantine(runId, 'rejected', 1)
+      const after = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 2 })
+      store.runs.endRun(after, endOfRun)
+      store.close()
+    }
+  },
+)
 
 describe('changes', () => {
   test('says in words what changed since a snapshot or a time, and names the time', async () => {

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../support/tables.ts'
 import { inTurn } from '../../src/cli/own-turn.ts'
 import { loadQuick } from '../support/limits.ts'
 import { acquireLock, announceAddress, announceInstance } from '../../src/store/database/lock.ts'
@@ -55,7 +56,7 @@ test('a run of a command ends while it waits, when it is stopped', async () => {
   await expect(run).rejects.toMatchObject({ code: 'aborted' })
 })
 
-test.each([
+longTest.each([
   ['what is held back', { holdingBackSince: '2026-01-01T00:00:00Z' }, 'b'],
   ['what the daemon has not seen', { holdingBackSince: null }, 'a'],
 ])('a run of a command beside the leader of a fleet waits until the fleet serves %s', async (_what, held, before) => {

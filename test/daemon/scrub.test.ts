@@ -16,7 +16,7 @@ function statusOf({ config, store }: Bench) {
   return buildStatus({ ...options, now: Date.now, nextRunAt: () => null })
 }
 
-test('damage that nothing here can fetch again is a problem until a verification finds none', async () => {
+longTest('damage that nothing here can fetch again is a problem until a verification finds none', async () => {
   const made = await scrubbedBench()
   const alone = {
     ...made,
@@ -75,7 +75,7 @@ test('a time that was missed is made up for at the start, by the end that is sto
   expect(again.said).toEqual([])
 })
 
-test('views that are damaged are made again, and are no problem afterwards', async () => {
+longTest('views that are damaged are made again, and are no problem afterwards', async () => {
   const made = await scrubbedBench()
   await made.run('osv')
   await performTask({ dataDir: made.dir, kind: 'osv', vendors: ['Root'], rebuild: false })

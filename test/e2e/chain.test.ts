@@ -39,7 +39,7 @@ function lower(upper: string, ...words: string[]) {
   return command(words, { ...world.env, ...env }, world.dir)
 }
 
-test('a mirror of a mirror knows what the upper one lacks, and how old its data are', async () => {
+longTest('a mirror of a mirror knows what the upper one lacks, and how old its data are', async () => {
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
   const { feed, faults } = world.sandbox
   const [added = ''] = feed.add(1)
@@ -63,7 +63,7 @@ test('a mirror of a mirror knows what the upper one lacks, and how old its data 
   expect((await lower(again.url, 'show', added)).code).toBe(0)
 })
 
-test('a mirror of a mirror that has only a part of the records says so, unless it wants no more', async () => {
+longTest('a mirror of a mirror that has only a part of the records says so, unless it wants no more', async () => {
   world.env['PATCHMIRROR_OSV_SCOPE'] = 'npm,PyPI'
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
   const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
@@ -79,7 +79,7 @@ test('a mirror of a mirror that has only a part of the records says so, unless i
   ])
 })
 
-test('what the scope of the upper mirror leaves out is not taken for what the service does not have', async () => {
+longTest('what the scope of the upper mirror leaves out is not taken for what the service does not have', async () => {
   world.env['PATCHMIRROR_CATALOG_SCOPE'] = 'subscribed'
   world.env['PATCHMIRROR_CATALOG_PATTERNS'] = '!image:*'
   await world.patchmirror('sync', 'catalog')

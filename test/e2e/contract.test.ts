@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => mirror.close())
 
-test('the API document is valid OpenAPI 3.1, and describes every operation', async () => {
+longTest('the API document is valid OpenAPI 3.1, and describes every operation', async () => {
   const result = await new Validator().validate({ ...contract })
   expect(result).toEqual({ valid: true })
   const operations = Object.values(contract.paths).flatMap((one) => Object.values(one))
@@ -231,7 +231,7 @@ function parametersOf(path: string, method = 'get'): (string | undefined)[] {
   return parameters.map(({ name, $ref = '' }) => name ?? components.parameters[$ref.split('/').at(-1) ?? '']?.name)
 }
 
-test('links and forms of pages have only parameters that the page they lead to takes', async () => {
+longTest('links and forms of pages have only parameters that the page they lead to takes', async () => {
   const waiting = ['/-/ui/', '/-/ui/search?q=CVE']
   const seen = new Set<string>()
   for (const path of waiting) {
@@ -314,7 +314,7 @@ test('the reference page shows every operation of the API document, and is reval
   expect((await pageOf('/-/ui/')).html).toContain('href="/-/docs"')
 })
 
-test('the status of a mirror of everything has what is described of it, and nothing else', async () => {
+longTest('the status of a mirror of everything has what is described of it, and nothing else', async () => {
   const status = (await (await mirror.get('/-/status')).json()) as Record<string, unknown>
   expect(Object.keys(status)).toEqual(expect.arrayContaining(['webhooks', 'views', 'findings']))
   expect(faultsBy(STATUS, status)).toEqual([])

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
+import { longTest, test } from '../support/tables.ts'
 import { isHarmless } from '../../src/guard/harmless.ts'
 import { judgeGenerated, judgements } from './changes.ts'
 
@@ -114,7 +115,7 @@ describe('a change is compared in all it says', () => {
   })
 })
 
-test('no generated change that is called harmless raises a doubt', () => {
+longTest('no generated change that is called harmless raises a doubt', () => {
   const { harmless, doubtful } = judgeGenerated(1, 2_000)
   expect(harmless).toBeGreaterThan(300)
   expect(doubtful).toBeGreaterThan(300)

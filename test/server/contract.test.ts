@@ -1,4 +1,5 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
+import { longTest, test } from '../support/tables.ts'
 import { catalogRoutes } from '../../src/server/catalog/routes.ts'
 import { createWeb } from '../../src/features/pages/web.ts'
 import { matchRoute } from '../../src/features/match/route.ts'
@@ -17,33 +18,37 @@ const ALL = {
   PATCHMIRROR_UPSTREAM_API_KEY: 'a-key-of-the-service',
 }
 
-test('the answers of an empty mirror have the headers that the API document requires, Retry-After on each 503', async () => {
-  const { get, port, own } = await serve(() => undefined, {
-    env: ALL,
-    plugins: [matchRoute, catalogRoutes],
-    people: (settings) => createWeb({ config: settings, version: '9.9.9' }),
-  })
-  const contract = jsonOf(await get('/-/openapi.json')) as unknown as ServedContract
-  const asked = Object.entries(contract.paths).flatMap(([path, operations]) =>
-    Object.keys(operations).map((name) => ({ path, method: name.toUpperCase() })),
-  )
-  const faults: string[] = []
-  const unready = new Set<string>()
-  for (const { path, method } of asked) {
-    if (path === '/-/events') continue // it does not end
-    const body = method === 'POST' ? '{"package":{"name":"x","ecosystem":"npm"},"version":"1"}' : null
-    const url = `http://127.0.0.1:${port}${path.replaceAll(/\{\w+\}/g, '1')}`
-    const answer = await fetch(url, { method, body, headers: own })
-    await answer.arrayBuffer()
-    const { status, headers } = answer
-    if (status === 503) unready.add(path)
-    faults.push(...violations(contract, { method, path: url.slice(url.indexOf('/', 8)), status, headers }))
-  }
-  expect(faults).toEqual([])
-  for (const path of ['/-/ready', '/v1/tags/', '/osv/v1/query', '/external/patch_feed']) expect(unready).toContain(path)
-  const page = await fetch(`http://127.0.0.1:${port}/-/ui/record?id=x`, { headers: own })
-  expect([page.status, page.headers.get('retry-after') !== null]).toEqual([503, true])
-})
+longTest(
+  'the answers of an empty mirror have the headers that the API document requires, Retry-After on each 503',
+  async () => {
+    const { get, port, own } = await serve(() => undefined, {
+      env: ALL,
+      plugins: [matchRoute, catalogRoutes],
+      people: (settings) => createWeb({ config: settings, version: '9.9.9' }),
+    })
+    const contract = jsonOf(await get('/-/openapi.json')) as unknown as ServedContract
+    const asked = Object.entries(contract.paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((name) => ({ path, method: name.toUpperCase() })),
+    )
+    const faults: string[] = []
+    const unready = new Set<string>()
+    for (const { path, method } of asked) {
+      if (path === '/-/events') continue // it does not end
+      const body = method === 'POST' ? '{"package":{"name":"x","ecosystem":"npm"},"version":"1"}' : null
+      const url = `http://127.0.0.1:${port}${path.replaceAll(/\{\w+\}/g, '1')}`
+      const answer = await fetch(url, { method, body, headers: own })
+      await answer.arrayBuffer()
+      const { status, headers } = answer
+      if (status === 503) unready.add(path)
+      faults.push(...violations(contract, { method, path: url.slice(url.indexOf('/', 8)), status, headers }))
+    }
+    expect(faults).toEqual([])
+    for (const path of ['/-/ready', '/v1/tags/', '/osv/v1/query', '/external/patch_feed'])
+      expect(unready).toContain(path)
+    const page = await fetch(`http://127.0.0.1:${port}/-/ui/record?id=x`, { headers: own })
+    expect([page.status, page.headers.get('retry-after') !== null]).toEqual([503, true])
+  },
+)
 
 /** A record about one package. */
 const record = (range: object, more: object = {}): string => {

@@ -85,7 +85,7 @@ describe('on a unix socket', () => {
     }
   })
 
-  test('a socket that a killed daemon left is replaced; one in use and a file are not', async () => {
+  longTest('a socket that a killed daemon left is replaced; one in use and a file are not', async () => {
     const path = join(scratch(), 'mirror.sock')
     const other = createServer().listen(path)
     await once(other, 'listening')
@@ -153,7 +153,7 @@ describe('on a unix socket', () => {
 })
 
 describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
-  test('records are answered over kept connections, and a renewed certificate is used', async () => {
+  longTest('records are answered over kept connections, and a renewed certificate is used', async () => {
     const dir = scratch()
     const first = makeTls(dir)
     const certFile = join(dir, 'used.pem')

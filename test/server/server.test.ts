@@ -28,7 +28,7 @@ const serveAll = servedToAll((store) => {
   store.publishFeeds(FEEDS)
 })
 
-test('HEAD has exactly the headers of GET, and no body', async () => {
+longTest('HEAD has exactly the headers of GET, and no body', async () => {
   const { get, head } = await serveAll()
   const others = ['/external/cve_feed', '/external/osv/none.json', '/nothing', '/', '/-/health']
   for (const path of [...MIRRORED, ...others, '/-/status', '/-/ready']) {

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { acquireLock } from '../../src/store/database/lock.ts'
 import { localLockOption, probeLocks } from '../../src/store/lock-effect.ts'
 import { run } from '../support/command.ts'
-import { bothTest, telling, test } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 /** A library that stands for a file system: below LOCKS_BELOW a lock fails with ENOLCK, or is granted and not kept. */
 const LIBRARY = `
@@ -94,7 +94,7 @@ describe.skipIf(!CAN_COMPILE)('without cc on Linux these are skipped:', () => {
     return out + err
   }
 
-  bothTest.each(telling(['serve', 'sync', 'doctor'], 'serve'))(
+  longTest.each(['serve', 'sync', 'doctor'])(
     '"patchmirror %s" says that locks do not work in a data folder whose file system has none',
     async (command) => {
       expect(await patchmirror(command, true)).toMatch(
@@ -115,7 +115,7 @@ describe.skipIf(!CAN_COMPILE)('without cc on Linux these are skipped:', () => {
     expect(said.toString()).toContain('locks do not work')
   })
 
-  bothTest.each(telling(['serve', 'doctor'], 'doctor'))(
+  longTest.each(['serve', 'doctor'])(
     '"patchmirror %s" says that locks have no effect where every one is granted',
     async (command) => {
       expect(await patchmirror(command, false)).toMatch(/locks have no effect in .+local disk/s)

@@ -75,7 +75,7 @@ test('nothing is kept of a database whose header is damaged, and no key without 
   expect(salvage(two.dir).kept).toEqual(lost)
 })
 
-test('keys, secret and identity are kept of a database that is cut off behind them', () => {
+longTest('keys, secret and identity are kept of a database that is cut off behind them', () => {
   const { dir, key } = filled(1_000)
   const before = openWrites(dir)
   const identity = before.ledger.readIdentity()
@@ -150,21 +150,24 @@ test('a log that lost a row leads on from behind it, and a row that lost names s
   expect(rows.some(({ complete, added }) => !complete && added === null)).toBe(true)
 })
 
-test('dates that begin after a repair lost some are upper bounds until a whole snapshot, however it was interrupted', () => {
-  const { dir } = filled(500)
-  overwriteLeavesOf(databasePath(dir), 'osv_dates')
-  const { to, kept } = salvage(dir)
-  expect(kept.dates).toBe('part')
-  const begun = openWriter(to)
-  beginRepair(begun, ['feeds', 'osv'], kept)
-  begun.close()
-  const flags = (id: string): number => open(to).dates.readDates(id)?.flags ?? -1
-  publish(to, 'NEW-1', NOW + 5, false)
-  expect([flags('R-00000'), flags('NEW-1')]).toEqual([0, 7])
-  publish(to, 'NEW-2', NOW + 6, true)
-  publish(to, 'NEW-3', NOW + 7, true)
-  expect([flags('NEW-1'), flags('NEW-2'), flags('NEW-3')]).toEqual([7, 7, 0])
-})
+longTest(
+  'dates that begin after a repair lost some are upper bounds until a whole snapshot, however it was interrupted',
+  () => {
+    const { dir } = filled(500)
+    overwriteLeavesOf(databasePath(dir), 'osv_dates')
+    const { to, kept } = salvage(dir)
+    expect(kept.dates).toBe('part')
+    const begun = openWriter(to)
+    beginRepair(begun, ['feeds', 'osv'], kept)
+    begun.close()
+    const flags = (id: string): number => open(to).dates.readDates(id)?.flags ?? -1
+    publish(to, 'NEW-1', NOW + 5, false)
+    expect([flags('R-00000'), flags('NEW-1')]).toEqual([0, 7])
+    publish(to, 'NEW-2', NOW + 6, true)
+    publish(to, 'NEW-3', NOW + 7, true)
+    expect([flags('NEW-1'), flags('NEW-2'), flags('NEW-3')]).toEqual([7, 7, 0])
+  },
+)
 
 /** Publishes a snapshot with one record more. */
 function publish(dir: string, id: string, at: number, whole: boolean): void {

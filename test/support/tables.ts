@@ -6,14 +6,14 @@ import { test as bothTest, type TestAPI } from 'vitest'
  */
 export const LONG = process.env['TEST_TABLES'] === 'whole'
 
-/**
- * Registers a test that only the long suite runs: it is slow, and a faster test of the same property stays in the fast
- * suite. Registers nothing in the fast suite.
- */
-export const longTest: (name: string, run: () => unknown) => void = LONG ? bothTest : () => undefined
-
 /** Registers nothing, however it is called: `nothing(name, run)`, `nothing.each(rows)(name, run)`, `nothing.skipIf(absent)(name, run)`. */
 const nothing: unknown = new Proxy(() => undefined, { get: () => nothing, apply: () => nothing })
+
+/**
+ * Registers a test that only the long suite runs: it takes more than 0.3 s on a quiet machine, and is not the only one of its
+ * `describe`. Registers nothing in the fast suite.
+ */
+export const longTest: TestAPI = LONG ? bothTest : (nothing as TestAPI)
 
 /** Registers a test that only the fast suite runs: in the long one it would find nothing more. */
 export const test: TestAPI = LONG ? (nothing as TestAPI) : bothTest

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../support/tables.ts'
 import { SOURCES } from '../../src/base/domain/sources.ts'
 import { describeRunProgress } from '../../src/base/domain/progress.ts'
 import type { Progress } from '../../src/sync/context.ts'
@@ -25,7 +26,7 @@ test('the progress of a run is known until the run ends, also without a report',
   expect(known()).toEqual([])
 })
 
-test('a run of any source reports the requests that it repeats, and why', async () => {
+longTest('a run of any source reports the requests that it repeats, and why', async () => {
   const seen: Progress[] = []
   const made = await bench(SMALL, { onProgress: (progress) => seen.push(progress) })
   const closed = 'http://127.0.0.1:9'

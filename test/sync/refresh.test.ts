@@ -5,12 +5,12 @@ import { DAY, contentsOf, createClock } from './fixtures.ts'
 import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog/fixtures.ts'
 import { WIDE, announced, expectNothingLeft, guarded, refresh, targetOf } from './refreshes.ts'
 import { catalogBench } from '../support/catalog/mirror.ts'
-import { bothTest, longTest, telling, test } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avrs)|^\/packages/
 
 describe('a refresh', () => {
-  bothTest.each(telling(['wire', 'other'] as const, 'wire'))(
+  longTest.each(['wire', 'other'] as const)(
     'requests only what belongs to the named new tag, and stores it with its artifacts (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...WIDE, shape })
@@ -51,7 +51,7 @@ describe('a refresh', () => {
     await expectNothingLeft(made)
   })
 
-  test('drops the document of an answer that an earlier run fetched and did not publish', async () => {
+  longTest('drops the document of an answer that an earlier run fetched and did not publish', async () => {
     const made = await mirrored({ ...SMALL, tags: 2 })
     const { service } = made.sandbox
     const tag = service.addTag()
@@ -115,7 +115,7 @@ describe('a refresh', () => {
     expect(made.store.runs.readConfirmedAt('catalog')).toBe(confirmed)
   })
 
-  test('before the first snapshot is a sync of everything', async () => {
+  longTest('before the first snapshot is a sync of everything', async () => {
     const made = await bench(WIDE)
     const report = await refresh(made, targetOf({ repository: 'nginx', tag: '1' }))
     expect(report).toMatchObject({ state: 'complete', kind: 'sync', trigger: 'webhook' })

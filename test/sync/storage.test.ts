@@ -10,7 +10,7 @@ import { openPinnedReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import { emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts'
-import { bothTest, LONG, longTest, telling, test } from '../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../support/tables.ts'
 import { bench, contentsOf, disagreements, expectAgreement, expectSound, synced, tamper } from './fixtures.ts'
 import { runChild } from './killing.ts'
 
@@ -40,7 +40,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     expect(readdirSync(join(made.dir, 'downloads'))).toEqual([])
   })
 
-  bothTest.each(LONG ? [0, 40_000, 150_000, 400_000, 800_000] : [400_000])(
+  longTest.each([0, 40_000, 150_000, 400_000, 800_000])(
     'with %i bytes left fails the run and leaves the old snapshot readable',
     async (left) => {
       const made = await onSmallDisk('12m', 600)
@@ -170,7 +170,7 @@ describe('a data folder that cannot be used', () => {
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
   })
 
-  test('whose database is damaged ends the run as corrupt', async () => {
+  longTest('whose database is damaged ends the run as corrupt', async () => {
     const made = await synced()
     made.sandbox.feed.change(3)
     tamper(made.dir, 'DELETE FROM upstream_state')

@@ -39,7 +39,7 @@ async function withThread(
 const SMALL = { records: 40, large: 0 }
 
 describe('the sync thread', () => {
-  test('runs the requested syncs beside the main thread', async () => {
+  longTest('runs the requested syncs beside the main thread', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, ended, failed, progress } = await withThread(made)
     onTestFinished(() => thread.stop())

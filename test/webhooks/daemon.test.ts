@@ -18,7 +18,7 @@ import { delivery, scratch } from './inbox/inboxes.ts'
 import { type Reply, deliveryOf, send } from './receive/receivers.ts'
 import { type Signing, EVENT, RAW_SECRET, SECRET, signed } from './signing.ts'
 import { TEST_KEY, localKey } from '../support/keys.ts'
-import { bothTest, longTest, telling, test } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const deliver = (port: number, signing: Signing = {}, path = '/-/webhooks'): Promise<Reply> =>
   send(port, { ...deliveryOf({ timestamp: seconds(), ...signing }), path })
@@ -53,7 +53,7 @@ interface StatusPage {
 }
 
 describe('a daemon that receives webhooks', () => {
-  test('receives on the main listener, and reports that at start, in status and in metrics', async () => {
+  longTest('receives on the main listener, and reports that at start, in status and in metrics', async () => {
     const { port, dir, lines } = await startDaemon()
     expect(lines.join('')).toContain(`webhooks are received at http://127.0.0.1:${port}/-/webhooks`)
     const { webhooks: before } = JSON.parse(await get(port, '/-/status')) as StatusPage
@@ -321,7 +321,7 @@ describe('patchmirror with stored webhooks', () => {
     expect(malformed.err).toContain('webhook-secrets.json: the file is not JSON. Repair or remove it')
   })
 
-  bothTest.each(telling(['from the start', 'under way'], 'under way').map((when) => [when]))(
+  longTest.each(['from the start', 'under way'])(
     'continues to serve with a webhooks.db that is damaged %s: deliveries are 503, pages are not',
     async (when) => {
       const dir = scratch()

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { type RequestListener, createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, expect, onTestFinished, vi } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { type Shortage, createAccount } from '../../../src/base/connections/account.ts'
 import { countedResponses, markShared } from '../../../src/base/connections/responses.ts'
 
@@ -46,7 +47,7 @@ async function askUnread(port: number): Promise<Socket> {
 
 const send: RequestListener = (_, response) => void response.end(Buffer.from(LARGE))
 
-test('a client that reads gets a large answer whole, with its length', async () => {
+longTest('a client that reads gets a large answer whole, with its length', async () => {
   const { port, bytes } = await start(64 * MIB, send)
   const answer = await fetch(`http://127.0.0.1:${port}/`)
   expect(answer.headers.get('content-length')).toBe(String(LARGE.length))

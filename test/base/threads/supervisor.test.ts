@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { type StopMessage, type Supervisor, supervise } from '../../../src/base/threads/supervisor.ts'
 
@@ -160,18 +161,21 @@ test('an error of a worker that was stopped is reported, and it is not replaced'
   expect(worker.seen.slice(-2)).toEqual(['failed: thrown at the end (true)', 'ended: thrown at the end'])
 })
 
-test('messages between the end of a worker and the next are dropped, later ones arrive after failed starts', async () => {
-  const failures = new Int32Array(new SharedArrayBuffer(4))
-  const worker = start(
-    `if (Atomics.load(workerData, 0) > 0 && Atomics.sub(workerData, 0, 1) > 0) { ${REFUSED} } else ${READY}`,
-    { data: failures },
-  )
-  await worker.started
-  Atomics.store(failures, 0, 2)
-  worker.post({ type: 'throw' })
-  await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
-  worker.post({ type: 'echo', text: 'a' })
-  await expect.poll(() => worker.seen.at(-1)).toBe('echoed a')
-  const failed = 'failed: no database (false)'
-  expect(worker.seen.slice(3)).toEqual([failed, failed, 'ready again', 'echoed a'])
-})
+longTest(
+  'messages between the end of a worker and the next are dropped, later ones arrive after failed starts',
+  async () => {
+    const failures = new Int32Array(new SharedArrayBuffer(4))
+    const worker = start(
+      `if (Atomics.load(workerData, 0) > 0 && Atomics.sub(workerData, 0, 1) > 0) { ${REFUSED} } else ${READY}`,
+      { data: failures },
+    )
+    await worker.started
+    Atomics.store(failures, 0, 2)
+    worker.post({ type: 'throw' })
+    await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
+    worker.post({ type: 'echo', text: 'a' })
+    await expect.poll(() => worker.seen.at(-1)).toBe('echoed a')
+    const failed = 'failed: no database (false)'
+    expect(worker.seen.slice(3)).toEqual([failed, failed, 'ready again', 'echoed a'])
+  },
+)

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
 import { operatorName } from '../../../src/base/domain/run-facts.ts'
 import { scratch } from '../../config/loading.ts'
@@ -27,7 +28,7 @@ async function doubtful() {
   return { made, command, osv, id, snapshot, message, doubts: Number(facts['doubts']), listed }
 }
 
-test('a doubtful run is in the status, with the records that it names, until it is approved', async () => {
+longTest('a doubtful run is in the status, with the records that it names, until it is approved', async () => {
   const { made, command, osv, id, snapshot, message, doubts, listed } = await doubtful()
   const { doubtful: shown } = (await osv()) ?? {}
   expect(shown).toMatchObject({ run: id, snapshot, message })

@@ -79,7 +79,7 @@ longTest(
   },
 )
 
-test('a repair that was interrupted goes on: verify says so, and --repair mirrors what is left', async () => {
+longTest('a repair that was interrupted goes on: verify says so, and --repair mirrors what is left', async () => {
   const world = await openWorld({ records: 5, service: false }, undefined, run)
   onTestFinished(() => world.close())
   const db = openWriter(world.data)
@@ -155,7 +155,7 @@ test('a damaged archive is rebuilt from the records, also without an upstream', 
   expect((await world.patchmirror('status')).out).not.toContain('damaged')
 })
 
-test('a damaged webhooks.db is moved aside by a repair, and found without one', async () => {
+longTest('a damaged webhooks.db is moved aside by a repair, and found without one', async () => {
   const world = await openWorld({ records: 5, service: false }, undefined, run)
   onTestFinished(() => world.close())
   const daemon = await world.host({ PATCHMIRROR_WEBHOOKS_SECRETS: SECRET })

@@ -83,7 +83,7 @@ async function register(...more: string[]): Promise<string> {
 }
 
 describe('webhooks register', () => {
-  test('adds the secret to the file that the receiver reads, and sends a test', async () => {
+  longTest('adds the secret to the file that the receiver reads, and sends a test', async () => {
     const first = await register()
     const made = await patchmirror(['register', '--url', url, '--test-tag', aTag()])
     expect(made.code, made.err).toBe(0)

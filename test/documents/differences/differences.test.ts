@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import type { RecordDifference } from '../../../src/documents/differences/difference.ts'
 import { differencesOf as compare } from '../../../src/documents/differences/differences.ts'
 import { differenceWords } from '../../../src/documents/differences/words.ts'
@@ -21,7 +22,7 @@ const kinds = (before: unknown, after: unknown) => differencesOf(before, after).
 const words = (before: unknown, after: unknown) => differencesOf(before, after).map(differenceWords)
 
 describe('the differences of two versions of a record', () => {
-  test('applied to one give the other, in every aspect that is judged', () => {
+  longTest('applied to one give the other, in every aspect that is judged', () => {
     fc.assert(
       fc.property(pair, fc.boolean(), ([before, after], split) => {
         const found = differencesOf(recordOf(before), recordOf(after, split))
@@ -86,7 +87,7 @@ describe('the differences of two versions of a record', () => {
     ])
   })
 
-  test('say which versions are affected as queries do', () => {
+  longTest('say which versions are affected as queries do', () => {
     const version = fc.tuple(fc.nat(2), fc.nat(2)).map((parts) => `${parts.join('.')}.0`)
     const events = fc.array(
       fc
@@ -200,7 +201,7 @@ describe('the differences of two versions of a record', () => {
     expect(kinds(base, { ...base, ...about('npm', from0('2.0.0')) })).toEqual(['fix_raised', 'range_widened'])
   })
 
-  test('are found in whatever JSON a record is, in bounded words', () => {
+  longTest('are found in whatever JSON a record is, in bounded words', () => {
     const deep = '['.repeat(1000) + ']'.repeat(1000)
     const hostile: unknown[] = [
       ...[7, 'text', [], { affected: 3 }, { affected: [null, 1, { package: null, ranges: [1, { events: 'x' }] }] }],

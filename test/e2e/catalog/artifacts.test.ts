@@ -101,7 +101,7 @@ describe('an artifact answer', () => {
 })
 
 describe('a link to a document', () => {
-  test('opens without a key for fifteen minutes, and is then refused as expired', async () => {
+  longTest('opens without a key for fifteen minutes, and is then refused as expired', async () => {
     let now = Date.now()
     const made = await mirrored({ now: () => now, largeBytes: 10_000 })
     const [id = ''] = made.sandbox.service.ids('tags')
@@ -183,7 +183,7 @@ describe('a document', () => {
     expect((await raw(made, url, { 'if-match': '"other"' })).status).toBe(412)
   })
 
-  test('is served in ranges at any position', async () => {
+  longTest('is served in ranges at any position', async () => {
     const made = shared()
     const { id, bytes } = large(made)
     const url = await linkOf(made, `/v1/tags/${id}/sbom`)

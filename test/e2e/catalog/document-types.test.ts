@@ -142,7 +142,7 @@ test('an answer in JSON that names no document keeps its type and its bytes', as
   expect(await answer.text()).toBe(body)
 })
 
-test('another type of the same bytes is a change for a reconcile, a sync and a delta', async () => {
+longTest('another type of the same bytes is a change for a reconcile, a sync and a delta', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
   const sbom = '/v1/tags/a/sbom'
   const vex = '/v1/tags/a/vex'

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { type PlainBench, type Saying, plainBench, tickets } from '../../support/catalog/plain-service.ts'
 
 const PATH = '/v1/patches'
@@ -74,7 +75,7 @@ describe('a list that is cut', () => {
     'what changed for a tag': '/-/changes?since=1h&tag=nginx:1',
   }
 
-  test('answers filters, orders and look-ups that find nothing with 503 and the reason', async () => {
+  longTest('answers filters, orders and look-ups that find nothing with 503 and the reason', async () => {
     const made = await plainBench(CUT)
     await made.run('catalog')
     for (const [what, path] of Object.entries(ASKED)) {

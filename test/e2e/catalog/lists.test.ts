@@ -136,7 +136,7 @@ describe('a path of the catalog', () => {
     }
   })
 
-  test('has the same answer however it is percent-encoded, also with slashes in a repository', async () => {
+  longTest('has the same answer however it is percent-encoded, also with slashes in a repository', async () => {
     const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
     const { service } = made.sandbox
     const [first = '', second = ''] = service.ids('images')

@@ -39,7 +39,7 @@ const LEFT_OUT = {
 const LEFT_OUT_SET = { ...LEFT_OUT, setting: 'catalog.patterns' }
 
 describe('the 404 of a missing item or document', () => {
-  test('says that it is not mirrored when no list names it', async () => {
+  longTest('says that it is not mirrored when no list names it', async () => {
     const made = await mirrored()
     for (const path of [
       '/v1/tags/no-such',
@@ -197,7 +197,7 @@ describe('the 404 of a missing item or document', () => {
       })
   })
 
-  test('is a 503 before the first snapshot, and when the last run could not fetch it', async () => {
+  longTest('is a 503 before the first snapshot, and when the last run could not fetch it', async () => {
     const made = await catalogBench(SMALL, {
       env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users' },
     })

@@ -82,7 +82,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
 ]
 
 describe('the list /v1/patches', () => {
-  bothTest('has the same items as a plain filter for any filters, order and page size', async () => {
+  longTest('has the same items as a plain filter for any filters, order and page size', async () => {
     const made = await mirrored(160)
     const tickets = ticketsOf(made)
     const texts = (field: string): fc.Arbitrary<string | null> =>
@@ -208,7 +208,7 @@ describe('a filter of /v1/patches', () => {
     },
   )
 
-  test('whose field no item has is a 501 that names the parameter, and a fact of the run', async () => {
+  longTest('whose field no item has is a 501 that names the parameter, and a fact of the run', async () => {
     const made = await rewritten(({ severity: _one, cve_id, ...rest }) => {
       return { ...rest, first_cve_id: cve_id, other_cve_id: cve_id }
     })
@@ -264,7 +264,7 @@ describe('a filter of /v1/patches', () => {
   })
 })
 
-test('an unknown parameter of a list is ignored only if the settings allow it, and then named', async () => {
+longTest('an unknown parameter of a list is ignored only if the settings allow it, and then named', async () => {
   const made = await catalogBench(
     { images: 2, tags: 2, packages: 2, tickets: 3 },
     { env: { PATCHMIRROR_SERVER_STRICT_PARAMETERS: 'false' } },

@@ -116,7 +116,7 @@ describe('the reading thread', () => {
     },
   )
 
-  test('answers differences once no list waits, and refuses more than a few of them', async () => {
+  longTest('answers differences once no list waits, and refuses more than a few of them', async () => {
     const made = await mirrored()
     const thread = createReadingThread({ config: made.config })
     closing.push(() => thread.close())
@@ -141,7 +141,7 @@ describe('the reading thread', () => {
     expect(refused).toMatchObject([{ reason: { code: 'not_ready' } }])
   })
 
-  test('fails its requests when it ends, and answers again after its restart', async () => {
+  longTest('fails its requests when it ends, and answers again after its restart', async () => {
     const made = await mirrored()
     const thread = createReadingThread({ config: made.config })
     closing.push(() => thread.close())

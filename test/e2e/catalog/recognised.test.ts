@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
@@ -215,41 +216,46 @@ test('a link to another path of the service is asked with the credential, as a r
   }
 })
 
-test('an answer with neither a document nor a link is not there yet: it is named, answered with 503, and asked again', async () => {
-  const bodies: Record<string, unknown> = {
-    processing: { status: 'processing' },
-    nothing: {},
-    null: null,
-    'null-url': { url: null },
-    'empty-url': { sbom_file_url: '' },
-    spaces: { url: 'http://127.0.0.1:9/an sbom.json' },
-    network: { url: '//127.0.0.1:9/sbom.json' },
-    self: { _links: { self: { href: '/v1/tags/self/sbom' } } },
-    word: JSON.stringify('processing'),
-  }
-  const forms = Object.fromEntries(Object.entries(bodies).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]))
-  const made = await benchOf(forms)
-  const ids = Object.keys(forms)
-  for (const run of [1, 2]) {
-    const report = await made.run('catalog')
-    expect(report).toMatchObject({ state: 'partial', facts: { lacking: ids.length } })
-    expect(String(report.facts['lackingIds'])).toContain('not there yet')
-    for (const id of ids) expect(made.asked(`/v1/tags/${id}/sbom`)).toHaveLength(run)
-  }
-  for (const id of ids) {
-    const answer = await made.ask(`/v1/tags/${id}/sbom`)
-    expect([id, answer.status, await answer.text()]).toEqual([id, 503, expect.stringContaining('not there yet')])
-  }
-  made.say(Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: SBOM })])))
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  // What has been mirrored stays when the service says again that it is not there.
-  made.say({
-    '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id, n: 2 })), cursor: { after: null } } }),
-    ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: bodies[id] })])),
-  })
-  expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
-  for (const id of ids) expect((await made.ask(`/v1/tags/${id}/sbom`)).status).toBe(200)
-})
+longTest(
+  'an answer with neither a document nor a link is not there yet: it is named, answered with 503, and asked again',
+  async () => {
+    const bodies: Record<string, unknown> = {
+      processing: { status: 'processing' },
+      nothing: {},
+      null: null,
+      'null-url': { url: null },
+      'empty-url': { sbom_file_url: '' },
+      spaces: { url: 'http://127.0.0.1:9/an sbom.json' },
+      network: { url: '//127.0.0.1:9/sbom.json' },
+      self: { _links: { self: { href: '/v1/tags/self/sbom' } } },
+      word: JSON.stringify('processing'),
+    }
+    const forms = Object.fromEntries(
+      Object.entries(bodies).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]),
+    )
+    const made = await benchOf(forms)
+    const ids = Object.keys(forms)
+    for (const run of [1, 2]) {
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'partial', facts: { lacking: ids.length } })
+      expect(String(report.facts['lackingIds'])).toContain('not there yet')
+      for (const id of ids) expect(made.asked(`/v1/tags/${id}/sbom`)).toHaveLength(run)
+    }
+    for (const id of ids) {
+      const answer = await made.ask(`/v1/tags/${id}/sbom`)
+      expect([id, answer.status, await answer.text()]).toEqual([id, 503, expect.stringContaining('not there yet')])
+    }
+    made.say(Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: SBOM })])))
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    // What has been mirrored stays when the service says again that it is not there.
+    made.say({
+      '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id, n: 2 })), cursor: { after: null } } }),
+      ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: bodies[id] })])),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    for (const id of ids) expect((await made.ask(`/v1/tags/${id}/sbom`)).status).toBe(200)
+  },
+)
 
 test('patches are read as texts in an answer, behind links, and as a list without any', async () => {
   const store = await createOrigin((_request, response) => response.end(PATCH))

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { openStatus } from '../../../src/server/status/open-report.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
 import { buildStatus } from '../../../src/server/status/report.ts'
@@ -58,7 +59,7 @@ function readsOf({ dir }: CatalogBench): Reads {
   return createReads(db)
 }
 
-test('an artifact that the trusted key signed says so on its path, in the run and in the store', async () => {
+longTest('an artifact that the trusted key signed says so on its path, in the run and in the store', async () => {
   const bench = await signedBench()
   const { made, tag, trust, digest } = bench
   const { state, facts, message } = await made.runWith(trust, 'catalog')
@@ -100,7 +101,7 @@ const FAULTS: readonly (readonly [fault: SigningFault, said: string])[] = [
   ['noSignature', 'failed; reason=its envelope has no signature'],
 ]
 
-test('an artifact whose signature is faulty is published and reported, and its header says why', async () => {
+longTest('an artifact whose signature is faulty is published and reported, and its header says why', async () => {
   const bench = await signedBench({ tags: FAULTS.length + 1 })
   const { made } = bench
   const [, ...tags] = made.sandbox.service.ids('tags')

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { createVexReader, tagsBelieving } from '../../../src/store/catalog/vex.ts'
@@ -52,15 +53,18 @@ async function twoTags(mode: string) {
   return { made, service, first, second, run, believed, namesOf, serveFor }
 }
 
-test('Signed VEX that was served for another tag before signatures are enforced rules out for its own tag alone', async () => {
-  const { first, second, run, believed, serveFor } = await twoTags('warn')
-  serveFor(second)
-  await run('warn')
-  const tags = [first, second].sort()
-  expect(believed()).toEqual([{ tags, believing: tags }])
-  await run('enforce')
-  expect(believed()).toEqual([{ tags, believing: [first] }])
-})
+longTest(
+  'Signed VEX that was served for another tag before signatures are enforced rules out for its own tag alone',
+  async () => {
+    const { first, second, run, believed, serveFor } = await twoTags('warn')
+    serveFor(second)
+    await run('warn')
+    const tags = [first, second].sort()
+    expect(believed()).toEqual([{ tags, believing: tags }])
+    await run('enforce')
+    expect(believed()).toEqual([{ tags, believing: [first] }])
+  },
+)
 
 test('Signed VEX of another image rules nothing out for a tag whose digest the catalog changes to that of the image', async () => {
   const { service, first, second, run, believed, namesOf, serveFor } = await twoTags('enforce')
@@ -78,7 +82,7 @@ test('Signed VEX of another image rules nothing out for a tag whose digest the c
   expect(namesOf(first, 'pkg:oci/app')).toMatchObject([[expect.stringContaining(digest)]])
 })
 
-test('Signed VEX rules nothing out for a tag without a digest to compare, and the run says so', async () => {
+longTest('Signed VEX rules nothing out for a tag without a digest to compare, and the run says so', async () => {
   const { service, first, second, run, believed, serveFor } = await twoTags('enforce')
   service.change('tags', second, { digest: undefined })
   serveFor(second)
@@ -90,18 +94,21 @@ test('Signed VEX rules nothing out for a tag without a digest to compare, and th
   )
 })
 
-test('A digest that a refresh of one tag changes is no name of its image, before a run verifies its SBOM again', async () => {
-  const { made, service, first, second, run, believed, namesOf, serveFor } = await twoTags('enforce')
-  const own = `pkg:oci/app@${String(service.read('tags', second)['digest'])}`
-  service.change('tags', second, { digest: String(service.read('tags', first)['digest']) })
-  serveFor(second)
-  expect(made.store.vex.listUnsureTags()).toEqual([])
-  const targets = [announced(service, second)]
-  expect(await run('enforce', { kind: 'refresh', trigger: 'webhook', targets })).toMatchObject({
-    facts: { fetched: 2 },
-  })
-  expect(namesOf(second, own)).toEqual([[]])
-  expect(believed()).toEqual([{ tags: [first, second].sort(), believing: [first] }])
-  await run('enforce')
-  expect(namesOf(second, own)).toEqual([[]])
-})
+longTest(
+  'A digest that a refresh of one tag changes is no name of its image, before a run verifies its SBOM again',
+  async () => {
+    const { made, service, first, second, run, believed, namesOf, serveFor } = await twoTags('enforce')
+    const own = `pkg:oci/app@${String(service.read('tags', second)['digest'])}`
+    service.change('tags', second, { digest: String(service.read('tags', first)['digest']) })
+    serveFor(second)
+    expect(made.store.vex.listUnsureTags()).toEqual([])
+    const targets = [announced(service, second)]
+    expect(await run('enforce', { kind: 'refresh', trigger: 'webhook', targets })).toMatchObject({
+      facts: { fetched: 2 },
+    })
+    expect(namesOf(second, own)).toEqual([[]])
+    expect(believed()).toEqual([{ tags: [first, second].sort(), believing: [first] }])
+    await run('enforce')
+    expect(namesOf(second, own)).toEqual([[]])
+  },
+)

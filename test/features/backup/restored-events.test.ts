@@ -82,26 +82,29 @@ async function waiting() {
   return { made, to, again }
 }
 
-test('a mirror that is restored after months relays nothing that waited, and then what is new under new ids', async () => {
-  const { made, to, again } = await waiting()
-  await made.publish('b', ['R-1', 'R-2'])
-  const { dir, dropped } = await restoredAt(made.dir, LATER)
-  expect(dropped).toEqual({ relayed: 6, received: 1 })
-  expect([floorOf(made.dir), floorOf(dir)]).toEqual([null, LATER / 1000 + 1])
-  const restored = await again(dir, LATER)
-  expect(to.flatMap(({ got }) => got)).toEqual([])
-  expect(restored.outbox.listTargets().map(({ givenUp, pending }) => [givenUp, pending])).toEqual([
-    [3, 0],
-    [3, 0],
-  ])
-  await restored.publish('c', ['R-1', 'R-2', 'R-3'])
-  await restored.round()
-  expect(to.map(({ got }) => got.length)).toEqual([1, 1])
-  await made.publish('after the backup', ['R-1', 'R-9'])
-  const ids = new Set(logIds(made))
-  expect(ids.size).toBe(4)
-  expect(ids.has(to[0].got[0]?.id ?? '')).toBe(false)
-})
+longTest(
+  'a mirror that is restored after months relays nothing that waited, and then what is new under new ids',
+  async () => {
+    const { made, to, again } = await waiting()
+    await made.publish('b', ['R-1', 'R-2'])
+    const { dir, dropped } = await restoredAt(made.dir, LATER)
+    expect(dropped).toEqual({ relayed: 6, received: 1 })
+    expect([floorOf(made.dir), floorOf(dir)]).toEqual([null, LATER / 1000 + 1])
+    const restored = await again(dir, LATER)
+    expect(to.flatMap(({ got }) => got)).toEqual([])
+    expect(restored.outbox.listTargets().map(({ givenUp, pending }) => [givenUp, pending])).toEqual([
+      [3, 0],
+      [3, 0],
+    ])
+    await restored.publish('c', ['R-1', 'R-2', 'R-3'])
+    await restored.round()
+    expect(to.map(({ got }) => got.length)).toEqual([1, 1])
+    await made.publish('after the backup', ['R-1', 'R-9'])
+    const ids = new Set(logIds(made))
+    expect(ids.size).toBe(4)
+    expect(ids.has(to[0].got[0]?.id ?? '')).toBe(false)
+  },
+)
 
 /** Copies both databases of a folder into another one, as an operator does by hand. */
 function copied(from: string): string {

@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3'
 import { gzipSync } from 'node:zlib'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
 import { DATES_HEADER } from '../../../src/features/bundles/format/dates.ts'
 import { eachCarriedDates } from '../../../src/features/bundles/import/carried/dates.ts'
@@ -25,7 +26,7 @@ async function source(): Promise<Bench & { clock: { at: number } }> {
 const withFix = (id: string, fixed: string): string =>
   JSON.stringify({ id, affected: [{ ranges: [{ events: [{ introduced: '0' }, { fixed }] }] }] })
 
-test('a target mirror has the dates of its source, from a full bundle and from deltas', async () => {
+longTest('a target mirror has the dates of its source, from a full bundle and from deltas', async () => {
   const bench = await source()
   const { feed } = bench.sandbox
   const next = async (days: number): Promise<void> => {

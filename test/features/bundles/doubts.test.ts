@@ -31,7 +31,7 @@ function doubtfulWords({ dir, config }: Below): (string | null)[] {
   }
 }
 
-test('what a mirror published although its guard doubted it is known below the gap, once', async () => {
+longTest('what a mirror published although its guard doubted it is known below the gap, once', async () => {
   const made = await synced({ env: { PATCHMIRROR_GUARD_MODE: 'warn' } })
   const there = below()
   const media = folder()

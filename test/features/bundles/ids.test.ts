@@ -74,7 +74,7 @@ longTest('records with any ids that a sync stores are exported, imported and ser
   expect(seen.skipped).toBeGreaterThan(0)
 })
 
-test('a record that could not be fetched is answered with the reason', async () => {
+longTest('a record that could not be fetched is answered with the reason', async () => {
   const bench = await createBench({ sandbox: { records: 5, large: 0 } })
   onTestFinished(() => bench.close())
   const { feed, faults } = bench.sandbox

@@ -84,7 +84,7 @@ describe('an import', () => {
     },
   )
 
-  test('works with all connections blocked, and so do the commands digest and need', async () => {
+  longTest('works with all connections blocked, and so do the commands digest and need', async () => {
     const { files, manifest } = await medium()
     const to = folder()
     const dir = folder()

@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { bench } from '../../sync/fixtures.ts'
 import { below, carry, folder, serveFolder } from './air-gap.ts'
 
 const run = commandHost()
 
-test('a mirror of a part of OSV says so at home and across the air gap', async () => {
+longTest('a mirror of a part of OSV says so at home and across the air gap', async () => {
   const env = { PATCHMIRROR_OSV_SCOPE: 'npm,GHSA-,!ROOT-OS-UBUNTU*' }
   const made = await bench({ sandbox: { records: 40, large: 0 }, env })
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { createPacker } from '../../../src/base/gzip/pieces.ts'
 import { compressAgain, createCompressor, createMemory, recipeOf } from '../../../src/features/bundles/thin/encode.ts'
 
@@ -18,7 +19,7 @@ function packedOf(content: Buffer): Buffer {
   return packer.end()
 }
 
-test.each([
+longTest.each([
   ['small', contentOf(10)],
   ['larger than a block', contentOf(30_000)],
 ])('the recipe of a document that is %s makes its bytes again, however it was compressed', (_, content) => {

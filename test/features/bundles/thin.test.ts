@@ -10,7 +10,7 @@ import { openThin } from '../../../src/features/bundles/thin/whole.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { loadQuick } from '../../support/limits.ts'
-import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
+import { LONG, longTest, test } from '../../support/tables.ts'
 import { bench, createClock } from '../../sync/fixtures.ts'
 import { folder } from './air-gap.ts'
 import { watch } from './watched-inbox.ts'
@@ -46,23 +46,26 @@ async function changed({ made, above, file }: Awaited<ReturnType<typeof world>>)
   expect((await above('bundle', 'export', file('day.thin'), '--since', '1', '--thin')).err).toBe('')
 }
 
-test('a thin bundle brings the same state as a whole one, in a fraction of the bytes, also for a mirror that described its own', async () => {
-  const all = await world()
-  const { above, below, file, digest } = all
-  expect((await below('bundle', 'need', file('need'), '--brief')).code).toBe(0)
-  await changed(all)
-  const asked = await above('bundle', 'export', file('for.thin'), '--for', file('need'), '--thin')
-  expect([asked.code, asked.err]).toEqual([0, ''])
-  expect(statSync(file('day.thin')).size).toBeLessThan(statSync(file('whole.zip')).size / 2)
-  expect(await digest(below)).not.toBe(await digest(above))
-  const taken = await below('bundle', 'import', file('for.thin'))
-  expect([taken.code, taken.err]).toEqual([0, ''])
-  expect(taken.out).toContain('osv-record 8 put, 0 removed')
-  expect(await digest(below)).toBe(await digest(above))
-  const again = await below('bundle', 'import', file('day.thin'))
-  expect([again.code, again.out]).toEqual([0, expect.stringContaining('is already imported: nothing to do')])
-  expect(again.out).not.toContain('--again') // which takes full bundles alone
-})
+longTest(
+  'a thin bundle brings the same state as a whole one, in a fraction of the bytes, also for a mirror that described its own',
+  async () => {
+    const all = await world()
+    const { above, below, file, digest } = all
+    expect((await below('bundle', 'need', file('need'), '--brief')).code).toBe(0)
+    await changed(all)
+    const asked = await above('bundle', 'export', file('for.thin'), '--for', file('need'), '--thin')
+    expect([asked.code, asked.err]).toEqual([0, ''])
+    expect(statSync(file('day.thin')).size).toBeLessThan(statSync(file('whole.zip')).size / 2)
+    expect(await digest(below)).not.toBe(await digest(above))
+    const taken = await below('bundle', 'import', file('for.thin'))
+    expect([taken.code, taken.err]).toEqual([0, ''])
+    expect(taken.out).toContain('osv-record 8 put, 0 removed')
+    expect(await digest(below)).toBe(await digest(above))
+    const again = await below('bundle', 'import', file('day.thin'))
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining('is already imported: nothing to do')])
+    expect(again.out).not.toContain('--again') // which takes full bundles alone
+  },
+)
 
 longTest(
   'several thin bundles are imported in their order, and one that is damaged takes nothing from the others',
@@ -184,7 +187,7 @@ function forge(path: string, id: string): Buffer {
 /** Places of a thin bundle that are changed. */
 const PLACES = LONG ? 60 : 12
 
-bothTest('no change of a thin bundle is taken for another state, and inspect says what it can', async () => {
+longTest('no change of a thin bundle is taken for another state, and inspect says what it can', async () => {
   const all = await world()
   await changed(all)
   const { above, target, file } = all

@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { OF_BUNDLES } from '../../../src/documents/signatures/trust.ts'
 import { trustFile } from '../../../src/config/kinds/trust.ts'
 import { openBundle } from '../../../src/features/bundles/import/open.ts'
@@ -26,37 +27,40 @@ async function signedMirror(): Promise<{ made: CatalogBench; key: string }> {
 
 const settled = (there: Below) => settleSignatures(there.store, BY_BUNDLE)
 
-test('a mirror below the gap verifies artifacts by the keys that a signed bundle carries, and by new ones with the next', async () => {
-  const { made, key } = await signedMirror()
-  const there = below()
-  const bare = await carry(made.dir, folder())
-  await there.take(bare.files)
-  expect(bare.manifest.counts).not.toHaveProperty('trust-root')
-  expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
+longTest(
+  'a mirror below the gap verifies artifacts by the keys that a signed bundle carries, and by new ones with the next',
+  async () => {
+    const { made, key } = await signedMirror()
+    const there = below()
+    const bare = await carry(made.dir, folder())
+    await there.take(bare.files)
+    expect(bare.manifest.counts).not.toHaveProperty('trust-root')
+    expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
 
-  const media = folder()
-  const full = await carry(made.dir, media, { trustRoot: [key] })
-  expect(full.manifest.counts['trust-root']).toEqual({ put: 1, removed: 0 })
-  // The state is the same as before: the keys cross the gap all the same, and those of an older bundle do not come back.
-  expect(await there.take(full.files)).toMatchObject({ outcome: 'same', renewed: true })
-  expect(await settled(there)).toEqual({ verified: 3, failed: 0, none: 0 })
-  expect(await there.take(full.files)).toMatchObject({ outcome: 'same', renewed: false })
-  const none = join(made.dir, 'none.pem')
-  writeFileSync(none, generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }))
-  const rotated = await carry(made.dir, media, { trustRoot: [none] })
-  await there.take(rotated.files)
-  expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
-  await there.take(full.files)
-  expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
-  await there.take(full.files, { again: true })
+    const media = folder()
+    const full = await carry(made.dir, media, { trustRoot: [key] })
+    expect(full.manifest.counts['trust-root']).toEqual({ put: 1, removed: 0 })
+    // The state is the same as before: the keys cross the gap all the same, and those of an older bundle do not come back.
+    expect(await there.take(full.files)).toMatchObject({ outcome: 'same', renewed: true })
+    expect(await settled(there)).toEqual({ verified: 3, failed: 0, none: 0 })
+    expect(await there.take(full.files)).toMatchObject({ outcome: 'same', renewed: false })
+    const none = join(made.dir, 'none.pem')
+    writeFileSync(none, generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }))
+    const rotated = await carry(made.dir, media, { trustRoot: [none] })
+    await there.take(rotated.files)
+    expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
+    await there.take(full.files)
+    expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
+    await there.take(full.files, { again: true })
 
-  // What was carried here is carried on, and a bundle without a trust root takes nothing away.
-  const onward = await carry(there.dir, media, { trustRoot: [OF_BUNDLES] })
-  const last = below()
-  await last.take(onward.files)
-  await last.take((await carry(made.dir, folder())).files, { again: true })
-  expect(await settled(last)).toEqual({ verified: 3, failed: 0, none: 0 })
-})
+    // What was carried here is carried on, and a bundle without a trust root takes nothing away.
+    const onward = await carry(there.dir, media, { trustRoot: [OF_BUNDLES] })
+    const last = below()
+    await last.take(onward.files)
+    await last.take((await carry(made.dir, folder())).files, { again: true })
+    expect(await settled(last)).toEqual({ verified: 3, failed: 0, none: 0 })
+  },
+)
 
 test('a bundle that is not signed does not say whom to trust', async () => {
   const { made, key } = await signedMirror()

@@ -993,7 +993,7 @@ describe('the doctor, of a subscription whose secret ends in a day', () => {
     expect(results.find(({ name }) => name === 'webhook')?.state).toBe('ok')
   })
 
-  test('still names one beside it that the service no longer has, and only that one', async () => {
+  longTest('still names one beside it that the service no longer has, and only that one', async () => {
     const made = await mirror()
     await daemon(made, 200)
     await subscribe()

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
 import { writeSupportArchive } from '../../../src/features/doctor/support/archive.ts'
 import { createScrubber } from '../../../src/features/doctor/support/scrub.ts'
@@ -171,7 +172,7 @@ function secretOf(text: string, name: string, one: string): string {
   return name === 'basic' ? (text.split(' ').at(-1) ?? '') : one
 }
 
-test('a support archive contains none of forty secrets, and only its owner may read it', async () => {
+longTest('a support archive contains none of forty secrets, and only its owner may read it', async () => {
   const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
   const { seeds, env } = seed(dir)
   expect(Object.keys(seeds).length).toBeGreaterThanOrEqual(40)

@@ -10,7 +10,7 @@ import { removeFindings } from '../../../src/store/findings/database.ts'
 import { gateReads } from '../../../src/store/gated-reads.ts'
 import { snapshotStamp } from '../../../src/store/pin.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
-import { bothTest, longTest, telling, test } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { type FindingsBench, affecting, openFindingsBench } from './fixtures.ts'
 
 type Options = Parameters<typeof createFindingsKeeper>[0]
@@ -84,7 +84,7 @@ longTest('a judgement that fails is tried again, is logged once, and leaves a st
   expect(keeper.logged[1]).toContain('4 SBOMs were read')
 })
 
-bothTest.each(telling(['deleted', 'damaged'], 'damaged'))(
+longTest.each(['deleted', 'damaged'])(
   'a database that is %s while nothing is judged is noticed by the status, and made again',
   async (how) => {
     const bench = await unjudged()
@@ -119,7 +119,7 @@ longTest('views that cannot be read fail a judgement, and neither the daemon nor
   expect(keeper.report()).toMatchObject({ state: 'none', tags: 0 })
 })
 
-test('a keeper that is closed while it judges ends at once, and another one goes on', async () => {
+longTest('a keeper that is closed while it judges ends at once, and another one goes on', async () => {
   const bench = await unjudged()
   const keeper = keep(bench)
   keeper.look()
@@ -135,7 +135,7 @@ test('a keeper that is closed while it judges ends at once, and another one goes
   expect([keeper.begun(), keeper.logged]).toEqual([1, []])
 })
 
-test('without findings or query in views.serve no tag is judged', async () => {
+longTest('without findings or query in views.serve no tag is judged', async () => {
   const bench = await unjudged()
   const { config } = bench
   const off = [
@@ -157,7 +157,7 @@ test('without findings or query in views.serve no tag is judged', async () => {
   expect(off.map((one) => one.begun())).toEqual([0, 0])
 })
 
-test('what is published while a judgement is under way is judged after it, without another look', async () => {
+longTest('what is published while a judgement is under way is judged after it, without another look', async () => {
   const bench = await unjudged()
   const keeper = keep(bench, { servedPin: undefined })
   const first = keeper.judged()
@@ -171,22 +171,27 @@ test('what is published while a judgement is under way is judged after it, witho
   expect(keeper.report().state).toBe('current')
 })
 
-test('what is damaged keeps the findings behind, is warned of once, and is read again until it is repaired', async () => {
-  const bench = await unjudged()
-  const db = new Database(join(bench.dir, 'mirror.db'))
-  onTestFinished(() => void db.close())
-  const chunks = db.prepare<[], { digest: string; number: number; bytes: Buffer }>('SELECT * FROM catalog_chunk').all()
-  const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
-  for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
-  const keeper = keep(bench)
-  keeper.look()
-  await expect.poll(() => keeper.begun()).toBeGreaterThan(2)
-  expect(keeper.report()).toMatchObject({ state: 'behind', judged: 0, failing: false })
-  expect(keeper.logged.filter((text) => text.includes('doctor --data --repair'))).toHaveLength(1)
-  for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
-  await expect.poll(() => keeper.report().state).toBe('current')
-  expect(keeper.report().judged).toBeGreaterThan(0)
-})
+longTest(
+  'what is damaged keeps the findings behind, is warned of once, and is read again until it is repaired',
+  async () => {
+    const bench = await unjudged()
+    const db = new Database(join(bench.dir, 'mirror.db'))
+    onTestFinished(() => void db.close())
+    const chunks = db
+      .prepare<[], { digest: string; number: number; bytes: Buffer }>('SELECT * FROM catalog_chunk')
+      .all()
+    const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
+    for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
+    const keeper = keep(bench)
+    keeper.look()
+    await expect.poll(() => keeper.begun()).toBeGreaterThan(2)
+    expect(keeper.report()).toMatchObject({ state: 'behind', judged: 0, failing: false })
+    expect(keeper.logged.filter((text) => text.includes('doctor --data --repair'))).toHaveLength(1)
+    for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
+    await expect.poll(() => keeper.report().state).toBe('current')
+    expect(keeper.report().judged).toBeGreaterThan(0)
+  },
+)
 
 test('a reader that keeps newer snapshots back judges by those that it serves, and by the newer once it serves them', async () => {
   const bench = await unjudged()

@@ -47,29 +47,32 @@ const found = (bench: FindingsBench): string[] => visibleRows(bench.known()).map
 
 const countsOf = (bench: FindingsBench, tag: string) => readFindings(bench.dir, (reads) => reads.readTag(tag))
 
-test('a new record about a source package, or another release, is followed to the components that it is about', async () => {
-  const bench = await openTag([LIBSSL, CURL])
-  await bench.publish({ 'D-13': affecting('Debian:13', 'openssl', '3.5.1-1') })
-  await bench.judge()
-  expect(found(bench)).toEqual([])
-  await bench.publish({ 'D-12': affecting('Debian:12', 'openssl', '3.0.11-1') })
-  expect(await bench.judge()).toMatchObject({ records: { components: 1, tags: 1 } })
-  expect(found(bench)).toEqual(['Debian:12 libssl3@3.0.9-1 D-12 by openssl fixable'])
-  await expectAgreement(bench)
-  const [listed] = readFindings(bench.dir, (reads) => reads.listTagsWith('D-12').tags)
-  expect(listed).toMatchObject({ package: 'libssl3', source: 'openssl' })
+longTest(
+  'a new record about a source package, or another release, is followed to the components that it is about',
+  async () => {
+    const bench = await openTag([LIBSSL, CURL])
+    await bench.publish({ 'D-13': affecting('Debian:13', 'openssl', '3.5.1-1') })
+    await bench.judge()
+    expect(found(bench)).toEqual([])
+    await bench.publish({ 'D-12': affecting('Debian:12', 'openssl', '3.0.11-1') })
+    expect(await bench.judge()).toMatchObject({ records: { components: 1, tags: 1 } })
+    expect(found(bench)).toEqual(['Debian:12 libssl3@3.0.9-1 D-12 by openssl fixable'])
+    await expectAgreement(bench)
+    const [listed] = readFindings(bench.dir, (reads) => reads.listTagsWith('D-12').tags)
+    expect(listed).toMatchObject({ package: 'libssl3', source: 'openssl' })
 
-  await bench.publish({ 'D-12': affecting('Debian:12', 'libssl3', '3.0.11-1') })
-  await bench.judge()
-  expect(found(bench)).toEqual(['Debian:12 libssl3@3.0.9-1 D-12 fixable'])
-  await expectAgreement(bench)
-  await bench.publish({ 'D-12': affecting('Debian:11', 'openssl', '3.0.11-1') })
-  await bench.judge()
-  expect(found(bench)).toEqual([])
-  await expectAgreement(bench)
-})
+    await bench.publish({ 'D-12': affecting('Debian:12', 'libssl3', '3.0.11-1') })
+    await bench.judge()
+    expect(found(bench)).toEqual(['Debian:12 libssl3@3.0.9-1 D-12 fixable'])
+    await expectAgreement(bench)
+    await bench.publish({ 'D-12': affecting('Debian:11', 'openssl', '3.0.11-1') })
+    await bench.judge()
+    expect(found(bench)).toEqual([])
+    await expectAgreement(bench)
+  },
+)
 
-test('a record of AlmaLinux that comes to name a package is compared with it by that name alone', async () => {
+longTest('a record of AlmaLinux that comes to name a package is compared with it by that name alone', async () => {
   const bench = await openTag([ERRNO])
   const bySource = affecting('AlmaLinux:9', 'perl', '4:5.32.1-482.el9') as { affected: object[] }
   await bench.publish({ L: bySource })
@@ -83,22 +86,25 @@ test('a record of AlmaLinux that comes to name a package is compared with it by 
   await expectAgreement(bench)
 })
 
-test('a package without a release has that of the operating system of its SBOM, else the records of all releases', async () => {
-  const bench = await openTag([BARE], '12.7')
-  await bench.publish({
-    'D-12': affecting('Debian:12', 'openssl', '3.0.9-1'),
-    'D-13': affecting('Debian:13', 'openssl', '3.5.1-1'),
-  })
-  await bench.judge()
-  expect(found(bench)).toEqual([])
-  expect(countsOf(bench, bench.tag)).toMatchObject({ allReleases: 0, binaryNameOnly: 1 })
-  bench.write([BARE], null)
-  await bench.crawl()
-  await bench.judge()
-  expect(found(bench)).toEqual(['Debian openssl@3.0.9-1 D-13 fixable'])
-  expect(countsOf(bench, bench.tag)).toMatchObject({ allReleases: 1, binaryNameOnly: 1 })
-  await expectAgreement(bench)
-})
+longTest(
+  'a package without a release has that of the operating system of its SBOM, else the records of all releases',
+  async () => {
+    const bench = await openTag([BARE], '12.7')
+    await bench.publish({
+      'D-12': affecting('Debian:12', 'openssl', '3.0.9-1'),
+      'D-13': affecting('Debian:13', 'openssl', '3.5.1-1'),
+    })
+    await bench.judge()
+    expect(found(bench)).toEqual([])
+    expect(countsOf(bench, bench.tag)).toMatchObject({ allReleases: 0, binaryNameOnly: 1 })
+    bench.write([BARE], null)
+    await bench.crawl()
+    await bench.judge()
+    expect(found(bench)).toEqual(['Debian openssl@3.0.9-1 D-13 fixable'])
+    expect(countsOf(bench, bench.tag)).toMatchObject({ allReleases: 1, binaryNameOnly: 1 })
+    await expectAgreement(bench)
+  },
+)
 
 test('an image that moves to another release keeps the findings that it still has', async () => {
   const bench = await openTag([BARE], '12')
@@ -156,93 +162,105 @@ longTest(
 
 const APK = 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=alpine-3.18.6&upstream=openssl'
 
-test('an image that came after the last look at releases is judged when the first record of its release comes', async () => {
-  const bench = await openTag([])
-  await bench.publish({ 'A-19': affecting('Alpine:v3.19', 'other', null), A: affecting('Alpine', 'other', null) })
-  await bench.judge()
-  bench.write([APK], null)
-  await bench.crawl()
-  await bench.judge()
-  expect(countsOf(bench, bench.tag)?.notJudged).toBe(1)
-  await bench.publish({ 'A-18': affecting('Alpine:v3.18', 'other', null) })
-  await bench.judge()
-  expect(countsOf(bench, bench.tag)?.notJudged).toBe(0)
-  await expectAgreement(bench)
-})
-
-test('the last record of a release goes after a judgement of everything: its packages are not judged any more', async () => {
-  const bench = await openTag([APK])
-  await bench.publish({ 'A-19': affecting('Alpine:v3.19', 'other', null), A: affecting('Alpine', 'other', null) })
-  await bench.judge()
-  await bench.publish({ 'A-18': affecting('Alpine:v3.18', 'other', null) })
-  bench.forgetForm()
-  expect(await bench.judge()).toMatchObject({ records: { records: null } })
-  expect(countsOf(bench, bench.tag)?.notJudged).toBe(0)
-  await bench.publish({ 'A-18': null })
-  await bench.judge()
-  expect(countsOf(bench, bench.tag)?.notJudged).toBe(1)
-  await expectAgreement(bench)
-})
-
-test('findings that go because other records are mirrored have a cause of their own, and come back by it', async () => {
-  const bench = await openTag([CURL])
-  const logged = () =>
-    readFindings(bench.dir, (reads) => reads.listLog(0, 100)).map(({ cause, found, gone }) => [cause, found, gone])
-  const mirror = async (include: string): Promise<void> => {
-    await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
-    const vendors = derivedVendors(bench.config.views)
-    await performTask({ dataDir: bench.dir, kind: 'osv', vendors, rebuild: false })
+longTest(
+  'an image that came after the last look at releases is judged when the first record of its release comes',
+  async () => {
+    const bench = await openTag([])
+    await bench.publish({ 'A-19': affecting('Alpine:v3.19', 'other', null), A: affecting('Alpine', 'other', null) })
     await bench.judge()
-  }
-  await bench.publish({ 'T-1': affecting('Debian:12', 'curl', null), 'U-1': affecting('npm', 'u', null) })
-  await bench.judge()
-  await mirror('U-')
-  await mirror('')
-  await bench.publish({ 'T-1': null })
-  await bench.judge()
-  expect(logged()).toEqual([
-    ['records', 1, 0],
-    ['scope', 0, 1],
-    ['scope', 1, 0],
-    ['records', 0, 1],
-  ])
-})
+    bench.write([APK], null)
+    await bench.crawl()
+    await bench.judge()
+    expect(countsOf(bench, bench.tag)?.notJudged).toBe(1)
+    await bench.publish({ 'A-18': affecting('Alpine:v3.18', 'other', null) })
+    await bench.judge()
+    expect(countsOf(bench, bench.tag)?.notJudged).toBe(0)
+    await expectAgreement(bench)
+  },
+)
 
-test('the scope is that of the judged records, also where other ones are stored by now, and unknown without their run', async () => {
-  const bench = await openTag([CURL])
-  const vendors = derivedVendors(bench.config.views)
-  /** Publishes under a scope and builds views; then a further snapshot is stored, which has none yet. */
-  const mirror = async (include: string, further: string): Promise<void> => {
-    await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
-    await performTask({ dataDir: bench.dir, kind: 'osv', vendors, rebuild: false })
-    const record = { id: further, modified: new Date().toISOString(), ...affecting('npm', 'u', null) }
-    bench.sandbox.feed.put(further, JSON.stringify(record), record.modified)
-    await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
-  }
-  await bench.publish({ 'T-1': affecting('Debian:12', 'curl', null), 'U-1': affecting('npm', 'u', null) })
-  await mirror('', 'U-2')
-  removeFindings(bench.dir)
-  await bench.judge()
-  await bench.publish({ 'T-2': affecting('Debian:12', 'curl', null) })
-  await bench.judge()
-  await mirror('U-', 'U-3')
-  await bench.judge()
-  await mirror('', 'U-4')
-  const snapshot = readCurrentViews(bench.dir, 'osv')?.snapshot ?? ''
-  const db = new Database(join(bench.dir, 'mirror.db'))
-  expect(db.prepare('DELETE FROM run WHERE snapshot = ?').run(snapshot).changes).toBe(1)
-  db.close()
-  await bench.judge()
-  await bench.publish({ 'T-1': null })
-  await bench.judge()
-  await bench.publish({ 'T-2': null })
-  await bench.judge()
-  const logged = readFindings(bench.dir, (reads) => reads.listLog(0, 100))
-  expect(logged.map(({ cause, found, gone }) => [cause, found, gone])).toEqual([
-    ['records', 1, 0],
-    ['scope', 0, 2],
-    ['unknown', 2, 0],
-    ['unknown', 0, 1],
-    ['records', 0, 1],
-  ])
-})
+longTest(
+  'the last record of a release goes after a judgement of everything: its packages are not judged any more',
+  async () => {
+    const bench = await openTag([APK])
+    await bench.publish({ 'A-19': affecting('Alpine:v3.19', 'other', null), A: affecting('Alpine', 'other', null) })
+    await bench.judge()
+    await bench.publish({ 'A-18': affecting('Alpine:v3.18', 'other', null) })
+    bench.forgetForm()
+    expect(await bench.judge()).toMatchObject({ records: { records: null } })
+    expect(countsOf(bench, bench.tag)?.notJudged).toBe(0)
+    await bench.publish({ 'A-18': null })
+    await bench.judge()
+    expect(countsOf(bench, bench.tag)?.notJudged).toBe(1)
+    await expectAgreement(bench)
+  },
+)
+
+longTest(
+  'findings that go because other records are mirrored have a cause of their own, and come back by it',
+  async () => {
+    const bench = await openTag([CURL])
+    const logged = () =>
+      readFindings(bench.dir, (reads) => reads.listLog(0, 100)).map(({ cause, found, gone }) => [cause, found, gone])
+    const mirror = async (include: string): Promise<void> => {
+      await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
+      const vendors = derivedVendors(bench.config.views)
+      await performTask({ dataDir: bench.dir, kind: 'osv', vendors, rebuild: false })
+      await bench.judge()
+    }
+    await bench.publish({ 'T-1': affecting('Debian:12', 'curl', null), 'U-1': affecting('npm', 'u', null) })
+    await bench.judge()
+    await mirror('U-')
+    await mirror('')
+    await bench.publish({ 'T-1': null })
+    await bench.judge()
+    expect(logged()).toEqual([
+      ['records', 1, 0],
+      ['scope', 0, 1],
+      ['scope', 1, 0],
+      ['records', 0, 1],
+    ])
+  },
+)
+
+longTest(
+  'the scope is that of the judged records, also where other ones are stored by now, and unknown without their run',
+  async () => {
+    const bench = await openTag([CURL])
+    const vendors = derivedVendors(bench.config.views)
+    /** Publishes under a scope and builds views; then a further snapshot is stored, which has none yet. */
+    const mirror = async (include: string, further: string): Promise<void> => {
+      await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
+      await performTask({ dataDir: bench.dir, kind: 'osv', vendors, rebuild: false })
+      const record = { id: further, modified: new Date().toISOString(), ...affecting('npm', 'u', null) }
+      bench.sandbox.feed.put(further, JSON.stringify(record), record.modified)
+      await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
+    }
+    await bench.publish({ 'T-1': affecting('Debian:12', 'curl', null), 'U-1': affecting('npm', 'u', null) })
+    await mirror('', 'U-2')
+    removeFindings(bench.dir)
+    await bench.judge()
+    await bench.publish({ 'T-2': affecting('Debian:12', 'curl', null) })
+    await bench.judge()
+    await mirror('U-', 'U-3')
+    await bench.judge()
+    await mirror('', 'U-4')
+    const snapshot = readCurrentViews(bench.dir, 'osv')?.snapshot ?? ''
+    const db = new Database(join(bench.dir, 'mirror.db'))
+    expect(db.prepare('DELETE FROM run WHERE snapshot = ?').run(snapshot).changes).toBe(1)
+    db.close()
+    await bench.judge()
+    await bench.publish({ 'T-1': null })
+    await bench.judge()
+    await bench.publish({ 'T-2': null })
+    await bench.judge()
+    const logged = readFindings(bench.dir, (reads) => reads.listLog(0, 100))
+    expect(logged.map(({ cause, found, gone }) => [cause, found, gone])).toEqual([
+      ['records', 1, 0],
+      ['scope', 0, 2],
+      ['unknown', 2, 0],
+      ['unknown', 0, 1],
+      ['records', 0, 1],
+    ])
+  },
+)

@@ -1,7 +1,8 @@
 import { copyFileSync, cpSync, existsSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { performFindings } from '../../../src/features/findings/task.ts'
 import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosystems.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
@@ -36,47 +37,50 @@ async function openTag() {
   return { bench, list }
 }
 
-test('findings that go by the import of an older bundle are of the cause rollback, whether by records or an SBOM', async () => {
-  const { bench, list } = await openTag()
-  const older = await carry(bench.dir, folder())
-  await bench.publish({ 'T-3': affecting('npm', 'one', '9.0.0') })
-  await list('pkg:npm/one@1.0.0', 'pkg:npm/two@1.0.0')
-  const newer = await carry(bench.dir, folder())
-  const there = below()
-  const { dir, config } = there
-  const bring = async ({ files }: typeof older, allowRollback = false): Promise<void> => {
-    await there.take(files, { allowRollback })
-    await performTask({ dataDir: dir, kind: 'osv', vendors: derivedVendors(config.views), rebuild: false })
-  }
-  const judge = () => performFindings({ dataDir: dir, served: null, keepDays: 30 })
-  const ask = async (...words: string[]) => (await run(words, { PATCHMIRROR_DATA_DIR: dir }, dir)).out
-  await bring(newer)
-  await judge()
-  expect(await ask('changes')).not.toContain('older data')
+longTest(
+  'findings that go by the import of an older bundle are of the cause rollback, whether by records or an SBOM',
+  async () => {
+    const { bench, list } = await openTag()
+    const older = await carry(bench.dir, folder())
+    await bench.publish({ 'T-3': affecting('npm', 'one', '9.0.0') })
+    await list('pkg:npm/one@1.0.0', 'pkg:npm/two@1.0.0')
+    const newer = await carry(bench.dir, folder())
+    const there = below()
+    const { dir, config } = there
+    const bring = async ({ files }: typeof older, allowRollback = false): Promise<void> => {
+      await there.take(files, { allowRollback })
+      await performTask({ dataDir: dir, kind: 'osv', vendors: derivedVendors(config.views), rebuild: false })
+    }
+    const judge = () => performFindings({ dataDir: dir, served: null, keepDays: 30 })
+    const ask = async (...words: string[]) => (await run(words, { PATCHMIRROR_DATA_DIR: dir }, dir)).out
+    await bring(newer)
+    await judge()
+    expect(await ask('changes')).not.toContain('older data')
 
-  await bring(older, true)
-  expect(await ask('list', 'findings')).toContain('; another snapshot is mirrored')
-  const row = there.store.changes.readLatestLogged('osv')
-  expect(row && announce(there.store, row).left).toEqual({ count: 1, cause: 'rollback' })
-  await judge()
-  expect(logOf(dir)).toEqual([
-    ['rollback', 0, 1],
-    ['rollback', 0, 1],
-  ])
-  const findings = await ask('changes', '--findings')
-  expect(findings.match(/1 finding gone.*/g)).toEqual([`1 finding gone${OLDER}`, `1 finding gone${OLDER}`])
-  const records = await ask('changes')
-  expect(records).toContain('\nthe mirror went back to older data: what is removed or undone here is not known')
-  expect(records).toMatch(/T-3\n? .*record removed from this mirror: it went back to older data/s)
+    await bring(older, true)
+    expect(await ask('list', 'findings')).toContain('; another snapshot is mirrored')
+    const row = there.store.changes.readLatestLogged('osv')
+    expect(row && announce(there.store, row).left).toEqual({ count: 1, cause: 'rollback' })
+    await judge()
+    expect(logOf(dir)).toEqual([
+      ['rollback', 0, 1],
+      ['rollback', 0, 1],
+    ])
+    const findings = await ask('changes', '--findings')
+    expect(findings.match(/1 finding gone.*/g)).toEqual([`1 finding gone${OLDER}`, `1 finding gone${OLDER}`])
+    const records = await ask('changes')
+    expect(records).toContain('\nthe mirror went back to older data: what is removed or undone here is not known')
+    expect(records).toMatch(/T-3\n? .*record removed from this mirror: it went back to older data/s)
 
-  await bring(newer)
-  await judge()
-  expect(logOf(dir).slice(2)).toEqual([
-    ['records', 1, 0],
-    ['sbom', 1, 0],
-  ])
-  expect(await ask('changes')).not.toContain('older data')
-})
+    await bring(newer)
+    await judge()
+    expect(logOf(dir).slice(2)).toEqual([
+      ['records', 1, 0],
+      ['sbom', 1, 0],
+    ])
+    expect(await ask('changes')).not.toContain('older data')
+  },
+)
 
 test('findings that go by a backup, restored beside the findings of newer data, are of the cause rollback', async () => {
   const { bench } = await openTag()
@@ -103,7 +107,7 @@ test('findings that go by a backup, restored beside the findings of newer data, 
   ])
 })
 
-test('a fix that goes because the list of patches is an older one is of the cause rollback', async () => {
+longTest('a fix that goes because the list of patches is an older one is of the cause rollback', async () => {
   const { bench } = await openTag()
   const { dir, sandbox } = bench
   const ticket = sandbox.service.addTicket()

@@ -117,7 +117,7 @@ test('a finding that is gone says why: by its record, by VEX, or by another SBOM
   expect(await judged({})).toMatchObject({ cause: 'sbom', details: [['gone', 'T-1', 'why', '1.0.0', 1, '', 'sbom']] })
 })
 
-test('nothing is read or evaluated again where nothing changed, and only the new SBOM where one did', async () => {
+longTest('nothing is read or evaluated again where nothing changed, and only the new SBOM where one did', async () => {
   const bench = await openFindingsBench()
   await bench.crawl()
   await bench.publish({ 'T-1': affecting('npm', 'none-has-this', null) })
@@ -229,7 +229,7 @@ longTest('a mirror below an air gap judges what it imported as the mirror above 
   expect(changes(gap.dir)).toEqual(changes(above.dir))
 })
 
-test('a database that is damaged, or of another version, begins again without announcing anything', async () => {
+longTest('a database that is damaged, or of another version, begins again without announcing anything', async () => {
   const bench = await openFindingsBench()
   await bench.crawl()
   await bench.publish({})
@@ -266,7 +266,7 @@ longTest(
   },
 )
 
-test('the pages and feeds name what changed, and the page of a tag its findings', async () => {
+longTest('the pages and feeds name what changed, and the page of a tag its findings', async () => {
   const bench = await openFindingsBench()
   const { dir, config } = bench
   await bench.crawl()

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import Database from 'better-sqlite3'
 import { join } from 'node:path'
 import { listTags } from '../../../src/features/findings/answers.ts'
@@ -62,38 +63,44 @@ async function gapsOf(bench: Awaited<ReturnType<typeof openTags>>['bench'], tags
 const component = [{ '@id': PURL }]
 const nothing = vexAbout('CVE-1999-1', [{ '@id': 'pkg:npm/else@1' }], 'fixed')
 
-test('what the VEX of one tag rules out by a component stays a finding of another tag whose own VEX says otherwise', async () => {
-  const { bench, state, seen } = await openTags(3)
-  await state([vexAbout(CVE, component, 'not_affected', '2026-05-02T00:00:00Z'), nothing, nothing])
-  expect(seen()).toBe('---')
-  // However old: it is what the second tag says now. The third says nothing, and the others contradict each other.
-  const affected = vexAbout(CVE, component, 'affected', '2026-01-01T00:00:00Z')
-  await state([null, affected])
-  expect(seen()).toBe('-++')
-  await expectAgreement(bench)
-  const part = [{ '@id': 'pkg:oci/image1@1', subcomponents: component }]
-  await state([null, vexAbout(CVE, part, 'under_investigation', '2026-01-01T00:00:00Z')])
-  expect(seen()).toBe('-++')
-  const whole = [{ '@id': 'pkg:oci/image1@1' }]
-  await state([null, vexAbout(CVE, whole, 'affected', '2026-01-01T00:00:00Z')])
-  expect(seen()).toBe('-++')
-  await state([null, vexAbout(CVE, whole, 'fixed', '2026-01-01T00:00:00Z')])
-  expect(seen()).toBe('---')
-})
+longTest(
+  'what the VEX of one tag rules out by a component stays a finding of another tag whose own VEX says otherwise',
+  async () => {
+    const { bench, state, seen } = await openTags(3)
+    await state([vexAbout(CVE, component, 'not_affected', '2026-05-02T00:00:00Z'), nothing, nothing])
+    expect(seen()).toBe('---')
+    // However old: it is what the second tag says now. The third says nothing, and the others contradict each other.
+    const affected = vexAbout(CVE, component, 'affected', '2026-01-01T00:00:00Z')
+    await state([null, affected])
+    expect(seen()).toBe('-++')
+    await expectAgreement(bench)
+    const part = [{ '@id': 'pkg:oci/image1@1', subcomponents: component }]
+    await state([null, vexAbout(CVE, part, 'under_investigation', '2026-01-01T00:00:00Z')])
+    expect(seen()).toBe('-++')
+    const whole = [{ '@id': 'pkg:oci/image1@1' }]
+    await state([null, vexAbout(CVE, whole, 'affected', '2026-01-01T00:00:00Z')])
+    expect(seen()).toBe('-++')
+    await state([null, vexAbout(CVE, whole, 'fixed', '2026-01-01T00:00:00Z')])
+    expect(seen()).toBe('---')
+  },
+)
 
-test('a statement by the digest that the catalog has of a tag rules out a finding of this tag, once the catalog has it', async () => {
-  const { bench, tags, state, seen } = await openTags(2)
-  const products = [{ '@id': `pkg:oci/any@${encodeURIComponent(DIGEST)}`, subcomponents: component }]
-  await state([vexAbout(CVE, products, 'fixed'), nothing])
-  expect(seen()).toBe('++')
-  bench.sandbox.service.change('tags', tags[1] ?? '', { digest: DIGEST })
-  await state([])
-  expect(seen()).toBe('+-')
-  await expectAgreement(bench)
-  bench.sandbox.service.change('tags', tags[1] ?? '', { digest: DIGEST.replaceAll('5', '6') })
-  await state([])
-  expect(seen()).toBe('++')
-})
+longTest(
+  'a statement by the digest that the catalog has of a tag rules out a finding of this tag, once the catalog has it',
+  async () => {
+    const { bench, tags, state, seen } = await openTags(2)
+    const products = [{ '@id': `pkg:oci/any@${encodeURIComponent(DIGEST)}`, subcomponents: component }]
+    await state([vexAbout(CVE, products, 'fixed'), nothing])
+    expect(seen()).toBe('++')
+    bench.sandbox.service.change('tags', tags[1] ?? '', { digest: DIGEST })
+    await state([])
+    expect(seen()).toBe('+-')
+    await expectAgreement(bench)
+    bench.sandbox.service.change('tags', tags[1] ?? '', { digest: DIGEST.replaceAll('5', '6') })
+    await state([])
+    expect(seen()).toBe('++')
+  },
+)
 
 test('VEX about the source package that an SBOM names beside the package URL counts for the findings of its tag', async () => {
   const { bench, tags, state, seen } = await openTags(1)
@@ -118,51 +125,57 @@ test('VEX about the source package that an SBOM names beside the package URL cou
   await expectAgreement(bench)
 })
 
-test('what VEX rules out by a component stays a finding of a tag while a document of its own is damaged', async () => {
-  const { bench, tags, state, seen } = await openTags(3)
-  const part = [{ '@id': 'pkg:oci/image1@1', subcomponents: component }]
-  await state([
-    vexAbout(CVE, component, 'not_affected', '2026-05-02T00:00:00Z'),
-    vexAbout(CVE, part, 'affected'),
-    nothing,
-  ])
-  expect(seen()).toBe('-++')
-  const db = new Database(join(bench.dir, 'mirror.db'))
-  onTestFinished(() => void db.close())
-  const digest = bench.store.vex.listVexDocuments().find((one) => one.tags?.includes(tags[1] ?? ''))?.digest
-  const bytes = db.prepare('SELECT bytes FROM catalog_chunk WHERE digest = ?').pluck().get(digest)
-  const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ?')
-  put.run(Buffer.alloc(8), digest)
-  rmSync(findingsPath(bench.dir))
-  await bench.judge()
-  expect(seen()).toBe('-+-')
-  expect(await gapsOf(bench, tags)).toEqual([false, true, false])
-  await expectAgreement(bench)
-  put.run(bytes, digest)
-  await bench.judge()
-  expect(seen()).toBe('-++')
-  expect(await gapsOf(bench, tags)).toEqual([false, false, false])
-  put.run(Buffer.alloc(8), digest)
-  await state([null, null, vexAbout('CVE-1999-1', component, 'fixed')])
-  expect(seen()).toBe('-+-')
-  await expectAgreement(bench)
-})
+longTest(
+  'what VEX rules out by a component stays a finding of a tag while a document of its own is damaged',
+  async () => {
+    const { bench, tags, state, seen } = await openTags(3)
+    const part = [{ '@id': 'pkg:oci/image1@1', subcomponents: component }]
+    await state([
+      vexAbout(CVE, component, 'not_affected', '2026-05-02T00:00:00Z'),
+      vexAbout(CVE, part, 'affected'),
+      nothing,
+    ])
+    expect(seen()).toBe('-++')
+    const db = new Database(join(bench.dir, 'mirror.db'))
+    onTestFinished(() => void db.close())
+    const digest = bench.store.vex.listVexDocuments().find((one) => one.tags?.includes(tags[1] ?? ''))?.digest
+    const bytes = db.prepare('SELECT bytes FROM catalog_chunk WHERE digest = ?').pluck().get(digest)
+    const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ?')
+    put.run(Buffer.alloc(8), digest)
+    rmSync(findingsPath(bench.dir))
+    await bench.judge()
+    expect(seen()).toBe('-+-')
+    expect(await gapsOf(bench, tags)).toEqual([false, true, false])
+    await expectAgreement(bench)
+    put.run(bytes, digest)
+    await bench.judge()
+    expect(seen()).toBe('-++')
+    expect(await gapsOf(bench, tags)).toEqual([false, false, false])
+    put.run(Buffer.alloc(8), digest)
+    await state([null, null, vexAbout('CVE-1999-1', component, 'fixed')])
+    expect(seen()).toBe('-+-')
+    await expectAgreement(bench)
+  },
+)
 
-test('what VEX rules out by a component stays a finding of a tag while a path of its own VEX could not be fetched', async () => {
-  const { bench, tags, state, seen } = await openTags(2)
-  const [, tag = ''] = tags
-  const whole = [{ '@id': 'pkg:oci/image1@1' }]
-  await state([vexAbout(CVE, component, 'not_affected'), nothing])
-  expect(seen()).toBe('--')
-  bench.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 503 })
-  bench.sandbox.service.writeArtifact('tag', tag, 'vex', vexAbout(CVE, whole, 'affected'))
-  expect((await bench.run('catalog')).state).toBe('partial')
-  await bench.judge()
-  expect(seen()).toBe('-+')
-  expect(await gapsOf(bench, tags)).toEqual([false, true])
-  await expectAgreement(bench)
-  bench.sandbox.faults.clear()
-  await state([null, nothing])
-  expect(seen()).toBe('--')
-  expect(await gapsOf(bench, tags)).toEqual([false, false])
-})
+longTest(
+  'what VEX rules out by a component stays a finding of a tag while a path of its own VEX could not be fetched',
+  async () => {
+    const { bench, tags, state, seen } = await openTags(2)
+    const [, tag = ''] = tags
+    const whole = [{ '@id': 'pkg:oci/image1@1' }]
+    await state([vexAbout(CVE, component, 'not_affected'), nothing])
+    expect(seen()).toBe('--')
+    bench.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 503 })
+    bench.sandbox.service.writeArtifact('tag', tag, 'vex', vexAbout(CVE, whole, 'affected'))
+    expect((await bench.run('catalog')).state).toBe('partial')
+    await bench.judge()
+    expect(seen()).toBe('-+')
+    expect(await gapsOf(bench, tags)).toEqual([false, true])
+    await expectAgreement(bench)
+    bench.sandbox.faults.clear()
+    await state([null, nothing])
+    expect(seen()).toBe('--')
+    expect(await gapsOf(bench, tags)).toEqual([false, false])
+  },
+)

@@ -37,7 +37,7 @@ async function opened(bench: FindingsBench) {
   return { ...found, purl }
 }
 
-test('findings that VEX rules out do not count, and are announced when a statement changes', async () => {
+longTest('findings that VEX rules out do not count, and are announced when a statement changes', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
   const { owner, ecosystem, name, purl } = await opened(bench)
@@ -78,33 +78,36 @@ test('findings that VEX rules out do not count, and are announced when a stateme
   await expectAgreement(bench)
 })
 
-test('a document whose signature is enforced and not verified, or not compared, rules no finding of a tag out', async () => {
-  const bench = await openFindingsBench()
-  const { dir, sandbox } = bench
-  const { owner, ecosystem, name, purl } = await opened(bench)
-  await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
-  sandbox.service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [{ '@id': purl }], 'fixed'))
-  await bench.crawl()
-  await bench.judge()
-  const suppressed = () => tagOf(dir, owner)?.suppressed
-  expect(suppressed()).toBe(1)
-  const path = `/v1/tags/${owner}/vex`
-  const note = async (state: 'verified' | 'failed', subject: string | null) => {
-    const { store } = bench
-    const answer = signedState(store.catalog.readAnswer(path) ?? NO_ANSWER) ?? ''
-    const result = { state, signer: null, reason: null, subject, isEnforced: true }
-    await store.exclusive(() => store.catalog.putSignature({ ...result, path, answer, basis: '' }, false))
+longTest(
+  'a document whose signature is enforced and not verified, or not compared, rules no finding of a tag out',
+  async () => {
+    const bench = await openFindingsBench()
+    const { dir, sandbox } = bench
+    const { owner, ecosystem, name, purl } = await opened(bench)
+    await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
+    sandbox.service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [{ '@id': purl }], 'fixed'))
+    await bench.crawl()
     await bench.judge()
-  }
-  await note('failed', 'sha256:1')
-  expect(suppressed()).toBe(0)
-  await note('verified', 'sha256:1')
-  expect(suppressed()).toBe(1)
-  await note('verified', null)
-  expect(suppressed()).toBe(0)
-  await note('verified', 'sha256:1')
-  expect(suppressed()).toBe(1)
-})
+    const suppressed = () => tagOf(dir, owner)?.suppressed
+    expect(suppressed()).toBe(1)
+    const path = `/v1/tags/${owner}/vex`
+    const note = async (state: 'verified' | 'failed', subject: string | null) => {
+      const { store } = bench
+      const answer = signedState(store.catalog.readAnswer(path) ?? NO_ANSWER) ?? ''
+      const result = { state, signer: null, reason: null, subject, isEnforced: true }
+      await store.exclusive(() => store.catalog.putSignature({ ...result, path, answer, basis: '' }, false))
+      await bench.judge()
+    }
+    await note('failed', 'sha256:1')
+    expect(suppressed()).toBe(0)
+    await note('verified', 'sha256:1')
+    expect(suppressed()).toBe(1)
+    await note('verified', null)
+    expect(suppressed()).toBe(0)
+    await note('verified', 'sha256:1')
+    expect(suppressed()).toBe(1)
+  },
+)
 
 const NO_ANSWER = { status: 404, sha256: Buffer.alloc(0), links: [] }
 
@@ -163,7 +166,7 @@ longTest('a statement about what an SBOM describes is about the tags of that SBO
   await expectAgreement(bench)
 })
 
-test('what is stored of a document is in proportion to it, and rules out the same', async () => {
+longTest('what is stored of a document is in proportion to it, and rules out the same', async () => {
   const bench = await openFindingsBench({ images: 1, tags: 1 })
   const { dir, sandbox } = bench
   const [tag = ''] = sandbox.service.ids('tags')
@@ -200,7 +203,7 @@ test('a version beside a package URL is compared with its epoch, as match does',
   await expectAgreement(bench)
 })
 
-test('of several SBOMs those count that list a package, with what they describe', async () => {
+longTest('of several SBOMs those count that list a package, with what they describe', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
   const tags = sandbox.service.ids('tags').filter((id) => sandbox.service.documents('tag', id, 'vex').length > 0)
@@ -248,55 +251,58 @@ longTest('VEX that was damaged and deleted is unread, for match and the tags, un
   expect(ofRecord()).toMatchObject({ isCurrent: true })
 })
 
-test('SBOMs and VEX that are damaged are read once they are repaired, although the catalog is the same', async () => {
-  const bench = await openFindingsBench()
-  const { dir, sandbox } = bench
-  const { owner, ecosystem, name, purl } = await opened(bench)
-  const { service } = sandbox
-  const other = service.ids('tags').find((id) => id !== owner) ?? ''
-  service.writeArtifact('tag', other, 'sbom', sbomOf('second', 'pkg:npm/second@1.0.0'))
-  service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [{ '@id': purl }], 'not_affected'))
-  await bench.crawl()
-  const db = new Database(join(dir, 'mirror.db'))
-  onTestFinished(() => void db.close())
-  const linksOf = (id: string) => `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
-  db.exec(`UPDATE catalog_answer SET links = json_insert(${linksOf(owner)}, '$[#]', json_extract(${linksOf(other)}, '$[0]'))
+longTest(
+  'SBOMs and VEX that are damaged are read once they are repaired, although the catalog is the same',
+  async () => {
+    const bench = await openFindingsBench()
+    const { dir, sandbox } = bench
+    const { owner, ecosystem, name, purl } = await opened(bench)
+    const { service } = sandbox
+    const other = service.ids('tags').find((id) => id !== owner) ?? ''
+    service.writeArtifact('tag', other, 'sbom', sbomOf('second', 'pkg:npm/second@1.0.0'))
+    service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [{ '@id': purl }], 'not_affected'))
+    await bench.crawl()
+    const db = new Database(join(dir, 'mirror.db'))
+    onTestFinished(() => void db.close())
+    const linksOf = (id: string) => `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
+    db.exec(`UPDATE catalog_answer SET links = json_insert(${linksOf(owner)}, '$[#]', json_extract(${linksOf(other)}, '$[0]'))
     WHERE path = '/v1/tags/${owner}/sbom'`)
-  await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
-  const damaged = ['sbom', 'vex'].flatMap((kind) => {
-    const digests = db
-      .prepare<[string], string>(
-        "SELECT json_extract(link.value, '$.digest') FROM catalog_answer a, json_each(a.links) link WHERE a.path = ?",
-      )
-      .pluck()
-    return digests.all(`/v1/tags/${owner}/${kind}`).slice(-1)
-  })
-  const chunks = damaged.flatMap((digest) =>
-    db
-      .prepare<[string], { digest: string; number: number; bytes: Buffer }>(
-        'SELECT * FROM catalog_chunk WHERE digest = ?',
-      )
-      .all(digest),
-  )
-  const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
-  expect(damaged).toHaveLength(2)
-  for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
+    await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
+    const damaged = ['sbom', 'vex'].flatMap((kind) => {
+      const digests = db
+        .prepare<[string], string>(
+          "SELECT json_extract(link.value, '$.digest') FROM catalog_answer a, json_each(a.links) link WHERE a.path = ?",
+        )
+        .pluck()
+      return digests.all(`/v1/tags/${owner}/${kind}`).slice(-1)
+    })
+    const chunks = damaged.flatMap((digest) =>
+      db
+        .prepare<[string], { digest: string; number: number; bytes: Buffer }>(
+          'SELECT * FROM catalog_chunk WHERE digest = ?',
+        )
+        .all(digest),
+    )
+    const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
+    expect(damaged).toHaveLength(2)
+    for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
 
-  expect(await bench.judge()).toMatchObject({ unread: true })
-  const without = tagOf(dir, owner)
-  expect(without?.suppressed).toBe(0)
-  expect(without?.sbom.split(' ')).toHaveLength(1)
-  expect(await bench.judge()).toMatchObject({ unread: true, tags: 0 })
+    expect(await bench.judge()).toMatchObject({ unread: true })
+    const without = tagOf(dir, owner)
+    expect(without?.suppressed).toBe(0)
+    expect(without?.sbom.split(' ')).toHaveLength(1)
+    expect(await bench.judge()).toMatchObject({ unread: true, tags: 0 })
 
-  for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
-  expect(await bench.judge()).toMatchObject({ unread: false })
-  const repaired = tagOf(dir, owner)
-  expect(repaired).toMatchObject({ suppressed: 1, packages: (without?.packages ?? 0) + 2 })
-  expect(repaired?.sbom.split(' ')).toHaveLength(2)
-  expect(bench.known()).toEqual(await bench.fresh())
-})
+    for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
+    expect(await bench.judge()).toMatchObject({ unread: false })
+    const repaired = tagOf(dir, owner)
+    expect(repaired).toMatchObject({ suppressed: 1, packages: (without?.packages ?? 0) + 2 })
+    expect(repaired?.sbom.split(' ')).toHaveLength(2)
+    expect(bench.known()).toEqual(await bench.fresh())
+  },
+)
 
-test('a patch that the service has done is a fix, until it is not any more', async () => {
+longTest('a patch that the service has done is a fix, until it is not any more', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
   const { owner, ecosystem, name } = await opened(bench)

@@ -140,7 +140,7 @@ longTest('a node does not lead on a history that it refuses, but ends one that o
   expect(given.published.length).toBeGreaterThan(0)
 })
 
-test('a reader reads the lease when another mirror leads, and not with each look', async () => {
+longTest('a reader reads the lease when another mirror leads, and not with each look', async () => {
   const given = scene({ newest: facts(1, 1) })
   const { bucket } = open(given, 'reader')
   await expect.poll(() => given.followed).toBeGreaterThan(10)
@@ -187,7 +187,7 @@ test('a reader knows who leads before its first look ends, and while generations
   expect(bucket.calls.get).toBe(get)
 })
 
-test('a reader never looks at the store more often than the settings say', async () => {
+longTest('a reader never looks at the store more often than the settings say', async () => {
   const given = scene({ newest: facts(1, 1) })
   open(given, 'reader')
   const { looks } = given
@@ -196,21 +196,24 @@ test('a reader never looks at the store more often than the settings say', async
   expect(Math.min(...pauses)).toBeGreaterThanOrEqual(19) // of 20 ms; a timer may be some tenths of one early
 })
 
-test('a node that expects a generation looks for it until it is seen, however often it was told; older ones are no reason', async () => {
-  const given = scene({ newest: facts(7, 1) })
-  const { node, until } = open(given, 'reader', 3_600_000)
-  await until(({ newest }) => newest?.generation === 7)
-  expect(given.followed).toBe(1)
-  for (const known of [6, 7]) node.expect(known)
-  for (let told = 0; told < 50; told++) node.expect(8)
-  await expect.poll(() => given.followed, { interval: 10 }).toBe(2) // the poll comes in an hour
-  await expect.poll(() => given.followed, { interval: 10 }).toBe(3)
-  given.newest = facts(8, 1)
-  await until(({ newest }) => newest?.generation === 8)
-  const { followed, looks } = given
-  node.expect(8)
-  await new Promise((resolve) => setTimeout(resolve, 600)) // twice the pause between two looks
-  expect(given.followed).toBe(followed)
-  const pauses = looks.slice(2).map((at, i) => at - (looks[i + 1] ?? 0))
-  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(249)
-})
+longTest(
+  'a node that expects a generation looks for it until it is seen, however often it was told; older ones are no reason',
+  async () => {
+    const given = scene({ newest: facts(7, 1) })
+    const { node, until } = open(given, 'reader', 3_600_000)
+    await until(({ newest }) => newest?.generation === 7)
+    expect(given.followed).toBe(1)
+    for (const known of [6, 7]) node.expect(known)
+    for (let told = 0; told < 50; told++) node.expect(8)
+    await expect.poll(() => given.followed, { interval: 10 }).toBe(2) // the poll comes in an hour
+    await expect.poll(() => given.followed, { interval: 10 }).toBe(3)
+    given.newest = facts(8, 1)
+    await until(({ newest }) => newest?.generation === 8)
+    const { followed, looks } = given
+    node.expect(8)
+    await new Promise((resolve) => setTimeout(resolve, 600)) // twice the pause between two looks
+    expect(given.followed).toBe(followed)
+    const pauses = looks.slice(2).map((at, i) => at - (looks[i + 1] ?? 0))
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(249)
+  },
+)

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { imagesCommand } from '../../../src/features/images/command.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
@@ -49,7 +50,7 @@ async function upstreamTags({ url }: { url: string }) {
 }
 
 describe('the images of the catalog', () => {
-  test('are listed by their digests, with the snapshot that they are of', async () => {
+  longTest('are listed by their digests, with the snapshot that they are of', async () => {
     const { snapshot, images } = await listed()
     expect(images).toHaveLength(3)
     const { code, said } = await say({})
@@ -92,7 +93,7 @@ describe('the images of the catalog', () => {
       )
   })
 
-  test('of the tags that are new or changed since a snapshot or a time are listed with --since', async () => {
+  longTest('of the tags that are new or changed since a snapshot or a time are listed with --since', async () => {
     const mirror = await createBench(CATALOG)
     try {
       await mirror.run('catalog')
@@ -171,7 +172,7 @@ describe('the images of the catalog', () => {
     }
   })
 
-  test('are not listed without a tag whose entry is damaged, and the error says what to do', async () => {
+  longTest('are not listed without a tag whose entry is damaged, and the error says what to do', async () => {
     const mirror = await createBench(CATALOG)
     try {
       await mirror.run('catalog')

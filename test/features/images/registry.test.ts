@@ -124,35 +124,38 @@ function watch({ bench }: Case, more: Record<string, string> = {}) {
 }
 
 describe('the images of the catalog', () => {
-  test('are looked for in the registry of the settings after a start and a change, and a restart keeps what is known', async () => {
-    const one = await openCase()
-    one.has(one.first, one.second)
-    const daemon = watch(one)
-    expect(daemon.shown()).toMatchObject({ images: 0, checkedAt: null })
-    await expect.poll(() => daemon.shown()?.checkedAt).toEqual(expect.any(String))
-    const known = { images: 3, there: 2, missing: 1, unknown: 0, problem: null }
-    await expect.poll(daemon.shown).toMatchObject({ ...known, checking: false })
-    expect(one.asked()).toHaveLength(3)
-    await daemon.close()
+  longTest(
+    'are looked for in the registry of the settings after a start and a change, and a restart keeps what is known',
+    async () => {
+      const one = await openCase()
+      one.has(one.first, one.second)
+      const daemon = watch(one)
+      expect(daemon.shown()).toMatchObject({ images: 0, checkedAt: null })
+      await expect.poll(() => daemon.shown()?.checkedAt).toEqual(expect.any(String))
+      const known = { images: 3, there: 2, missing: 1, unknown: 0, problem: null }
+      await expect.poll(daemon.shown).toMatchObject({ ...known, checking: false })
+      expect(one.asked()).toHaveLength(3)
+      await daemon.close()
 
-    const again = watch(one)
-    expect(again.shown()).toMatchObject(known)
-    await expect.poll(one.asked).toHaveLength(4)
-    await expect.poll(again.shown).toMatchObject({ checking: false })
-    one.registry.seen.length = 0
-    one.bench.sandbox.service.addTag()
-    await one.bench.run('catalog')
-    again.served()
-    await expect.poll(again.shown).toMatchObject({ images: 4, there: 2, missing: 2, checking: false })
-    // What is there was asked for a moment ago.
-    expect(one.asked()).toHaveLength(2)
-    expect(one.asked()).toContain(one.third)
-    expect(describeKept(one.bench.config)).toEqual([
-      expect.stringMatching(
-        new RegExp(`^registry ${one.registry.host}/mirror: 2 of 4 images there, 2 missing, checked on \\d`),
-      ),
-    ])
-  })
+      const again = watch(one)
+      expect(again.shown()).toMatchObject(known)
+      await expect.poll(one.asked).toHaveLength(4)
+      await expect.poll(again.shown).toMatchObject({ checking: false })
+      one.registry.seen.length = 0
+      one.bench.sandbox.service.addTag()
+      await one.bench.run('catalog')
+      again.served()
+      await expect.poll(again.shown).toMatchObject({ images: 4, there: 2, missing: 2, checking: false })
+      // What is there was asked for a moment ago.
+      expect(one.asked()).toHaveLength(2)
+      expect(one.asked()).toContain(one.third)
+      expect(describeKept(one.bench.config)).toEqual([
+        expect.stringMatching(
+          new RegExp(`^registry ${one.registry.host}/mirror: 2 of 4 images there, 2 missing, checked on \\d`),
+        ),
+      ])
+    },
+  )
 
   longTest(
     'are all asked for at the times of catalog.schedule: what is new there is found, and what is gone is missing',
@@ -222,7 +225,7 @@ describe('the images of the catalog', () => {
     expect(part?.sum).toEqual(whole?.sum)
   })
 
-  test('are not known to be all where the list of tags is cut, or names a tag without its image', async () => {
+  longTest('are not known to be all where the list of tags is cut, or names a tag without its image', async () => {
     const one = await openCase()
     one.has(...one.digests)
     const cut = JSON.stringify({ data: one.list.data, total: 9, has_more: false })
@@ -294,7 +297,7 @@ describe('the images of the catalog', () => {
     })
   })
 
-  test('are not known by what another registry answered, nor by a damaged file', async () => {
+  longTest('are not known by what another registry answered, nor by a damaged file', async () => {
     const one = await openCase()
     one.has(...one.digests)
     await one.check(Date.now())
@@ -317,7 +320,7 @@ describe('the images of the catalog', () => {
 })
 
 describe('a registry', () => {
-  test('that is down is named by the status, and the mirror is as ready as before', async () => {
+  longTest('that is down is named by the status, and the mirror is as ready as before', async () => {
     const one = await openCase()
     const daemon = watch(one, { registry: '127.0.0.1:1/mirror' })
     await expect.poll(daemon.shown).toMatchObject({ images: 3, there: 0, missing: 0, unknown: 3, checkedAt: null })
@@ -521,44 +524,47 @@ longTest('a daemon shows what the registry has on its pages, in its status and i
   expect(open).not.toContain(registry.host)
 })
 
-test('a page and the metrics show what was answered by its date, and nothing of a registry that was never asked', async () => {
-  const world = await openWorld({ records: 1, large: 0, service: SERVICE }, catalogEnv)
-  onTestFinished(() => world.close())
-  const place = 'registry.example.com/mirror'
-  Object.assign(world.env, { PATCHMIRROR_IMAGES_REGISTRY: place, PATCHMIRROR_SERVER_KEYS: TEST_KEY })
-  /** The cell of the registry, without a key, and its metrics, of a daemon that asks nothing. */
-  const seen = async (note: Partial<RegistryNote>) => {
-    const images = { [`app@sha256:${'1'.repeat(64)}`]: { is: 'there', at: Date.now() } } as const
-    const nothing = { registry: place, checkedAt: null, incomplete: null, images }
-    writeRegistryNote(join(world.dir, 'data'), { ...nothing, ...note })
-    const daemon = await world.host({ PATCHMIRROR_CATALOG_SCOPE: 'all' }, true)
-    const textOf = async (path: string): Promise<string> =>
-      (await fetch(daemon.url + path, { headers: { accept: 'text/html' } })).text()
-    const page = await textOf('/')
-    const metrics = await textOf('/-/metrics')
-    const status = JSON.parse(await textOf('/-/status')) as { registry: RegistryStatus; problems: { code: string }[] }
-    const problems = status.problems.filter(({ code }) => code === 'registry')
-    await daemon.close()
-    const [, look, text] =
-      /class="cell tone (\w+)[^"]*"><bdi>([^<]*(?:image there|not checked yet)[^<]*)/.exec(page) ?? []
-    return { cell: [look, text], metrics, status, problems }
-  }
-  const never = await seen({ images: {} })
-  expect(never.cell).toEqual(['warn', 'not checked yet (serve --offline asks no registry)'])
-  expect(never.metrics).not.toContain('patchmirror_images_registry{')
-  const whole = '1 of 1 image there, 0 missing'
-  expect((await seen({})).cell).toEqual(['warn', whole])
-  const checkedAt = '2026-01-02T03:04:05.000Z'
-  const checked = await seen({ checkedAt })
-  expect(checked.cell).toEqual(['good', whole])
-  expect(checked.metrics).toContain(`patchmirror_images_registry_timestamp_seconds ${Date.parse(checkedAt) / 1000}`)
-  const cut = await seen({ checkedAt, incomplete: 'no item "x" of /v1/tags/secret' })
-  const words = 'the list of images is not known to be complete'
-  expect([checked.problems, cut.problems]).toMatchObject([
-    [],
-    [{ level: 'warning', detail: 'no item "…" of /v1/tags/…' }],
-  ])
-  expect(cut.metrics).toContain('patchmirror_problems{code="registry",level="warning"} 1')
-  expect(cut.cell).toEqual(['warn', expect.stringContaining(words) as string])
-  expect(cut.status.registry.incomplete).toBe('no item "…" of /v1/tags/…')
-})
+longTest(
+  'a page and the metrics show what was answered by its date, and nothing of a registry that was never asked',
+  async () => {
+    const world = await openWorld({ records: 1, large: 0, service: SERVICE }, catalogEnv)
+    onTestFinished(() => world.close())
+    const place = 'registry.example.com/mirror'
+    Object.assign(world.env, { PATCHMIRROR_IMAGES_REGISTRY: place, PATCHMIRROR_SERVER_KEYS: TEST_KEY })
+    /** The cell of the registry, without a key, and its metrics, of a daemon that asks nothing. */
+    const seen = async (note: Partial<RegistryNote>) => {
+      const images = { [`app@sha256:${'1'.repeat(64)}`]: { is: 'there', at: Date.now() } } as const
+      const nothing = { registry: place, checkedAt: null, incomplete: null, images }
+      writeRegistryNote(join(world.dir, 'data'), { ...nothing, ...note })
+      const daemon = await world.host({ PATCHMIRROR_CATALOG_SCOPE: 'all' }, true)
+      const textOf = async (path: string): Promise<string> =>
+        (await fetch(daemon.url + path, { headers: { accept: 'text/html' } })).text()
+      const page = await textOf('/')
+      const metrics = await textOf('/-/metrics')
+      const status = JSON.parse(await textOf('/-/status')) as { registry: RegistryStatus; problems: { code: string }[] }
+      const problems = status.problems.filter(({ code }) => code === 'registry')
+      await daemon.close()
+      const [, look, text] =
+        /class="cell tone (\w+)[^"]*"><bdi>([^<]*(?:image there|not checked yet)[^<]*)/.exec(page) ?? []
+      return { cell: [look, text], metrics, status, problems }
+    }
+    const never = await seen({ images: {} })
+    expect(never.cell).toEqual(['warn', 'not checked yet (serve --offline asks no registry)'])
+    expect(never.metrics).not.toContain('patchmirror_images_registry{')
+    const whole = '1 of 1 image there, 0 missing'
+    expect((await seen({})).cell).toEqual(['warn', whole])
+    const checkedAt = '2026-01-02T03:04:05.000Z'
+    const checked = await seen({ checkedAt })
+    expect(checked.cell).toEqual(['good', whole])
+    expect(checked.metrics).toContain(`patchmirror_images_registry_timestamp_seconds ${Date.parse(checkedAt) / 1000}`)
+    const cut = await seen({ checkedAt, incomplete: 'no item "x" of /v1/tags/secret' })
+    const words = 'the list of images is not known to be complete'
+    expect([checked.problems, cut.problems]).toMatchObject([
+      [],
+      [{ level: 'warning', detail: 'no item "…" of /v1/tags/…' }],
+    ])
+    expect(cut.metrics).toContain('patchmirror_problems{code="registry",level="warning"} 1')
+    expect(cut.cell).toEqual(['warn', expect.stringContaining(words) as string])
+    expect(cut.status.registry.incomplete).toBe('no item "…" of /v1/tags/…')
+  },
+)

@@ -1,4 +1,5 @@
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { matchRoute } from '../../../src/features/match/route.ts'
@@ -67,7 +68,7 @@ test('what the scope leaves out is named where a file or a record is asked for',
   expect(await ask('/osv/v1/vulns/NONE-1')).toEqual([404, 'Bug not found.'])
 })
 
-test('an SBOM with packages of which not all records are mirrored has a gap that names them', async () => {
+longTest('an SBOM with packages of which not all records are mirrored has a gap that names them', async () => {
   const bom = (...purls: readonly string[]) => ({
     bomFormat: 'CycloneDX',
     specVersion: '1.6',

@@ -48,7 +48,7 @@ longTest('every CVE of the page of patches has a page with its tickets', async (
   }
 })
 
-test('a page shows the statements of VEX about the vulnerability, and of how many documents', async () => {
+longTest('a page shows the statements of VEX about the vulnerability, and of how many documents', async () => {
   const mirror = await mirrored()
   const reads = openShortReads(mirror.dir) ?? expect.fail('no database')
   const documents = reads.reads.vex.listVexDocuments()
@@ -83,19 +83,22 @@ longTest('a page names the VEX that could not be fetched, and the rulings that a
   )
 })
 
-test('what is not there is not said to be nowhere: nothing is judged, no index of ids is made, a key is missing', async () => {
-  const mirror = await mirrored()
-  const unknown = textOf(await (await mirror.ask('/-/ui/cve?id=CVE-1999-00001')).text())
-  expect(unknown).toContain('none is known here')
-  expect(unknown).toContain('No patch of the mirrored list names it.')
-  expect(unknown).toContain('No OSV records are mirrored yet')
-  const open = textOf(await (await mirror.askOpen('/-/ui/cve?id=CVE-1999-00001')).text())
-  expect(open).toContain('shown to clients with a local key')
-  expect(open).not.toContain('No patch')
-  expect((await mirror.askOpen('/-/ui/cve')).status).toBe(400)
-})
+longTest(
+  'what is not there is not said to be nowhere: nothing is judged, no index of ids is made, a key is missing',
+  async () => {
+    const mirror = await mirrored()
+    const unknown = textOf(await (await mirror.ask('/-/ui/cve?id=CVE-1999-00001')).text())
+    expect(unknown).toContain('none is known here')
+    expect(unknown).toContain('No patch of the mirrored list names it.')
+    expect(unknown).toContain('No OSV records are mirrored yet')
+    const open = textOf(await (await mirror.askOpen('/-/ui/cve?id=CVE-1999-00001')).text())
+    expect(open).toContain('shown to clients with a local key')
+    expect(open).not.toContain('No patch')
+    expect((await mirror.askOpen('/-/ui/cve')).status).toBe(400)
+  },
+)
 
-test('records are found by their own id and by another id of theirs', async () => {
+longTest('records are found by their own id and by another id of theirs', async () => {
   const record = (id: string, aliases: string[]) => JSON.stringify({ id, aliases, modified: '2026-01-01T00:00:00Z' })
   const served = await serve(
     (store) => {
@@ -147,7 +150,7 @@ longTest('a record that upstream removed is found behind any number of others th
   expect(text).toContain('Upstream removed records about it Z-1 at 2')
 })
 
-test('the packages that the records of a CVE name, and what fixes them, are in its table', async () => {
+longTest('the packages that the records of a CVE name, and what fixes them, are in its table', async () => {
   const affected = (ecosystem: string, ...fixed: string[]) => ({
     package: { ecosystem, name: 'curl' },
     ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, ...fixed.map((one) => ({ fixed: one }))] }],
@@ -162,31 +165,40 @@ test('the packages that the records of a CVE name, and what fixes them, are in i
   expect(page).toContain('and 1 more')
 })
 
-test('the severity and the summary of a CVE are those of its records, and a withdrawn one does not count', async () => {
-  const record = (id: string, more: object) => JSON.stringify({ id, modified: '2026-01-01T00:00:00Z', ...more })
-  const aliases = ['CVE-2026-1000']
-  const vector = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H'
-  const served = await serve(
-    (store) => {
-      store.publishOsv({
-        'A-1': record('A-1', { aliases, database_specific: { severity: 'LOW' } }),
-        'B-1': record('B-1', { aliases, severity: [{ type: 'CVSS_V3', score: vector }], summary: 'Reads <b>too far' }),
-        'C-1': record('C-1', { aliases, summary: 'Another', withdrawn: '2026-01-02T00:00:00Z' }),
-        'E-1': record('E-1', { aliases, summary: 'Too large', details: 'x'.repeat(2 ** 20) }),
-        'D-1': record('D-1', { aliases: ['CVE-2026-1001'], withdrawn: '2026-01-02T00:00:00Z', summary: 'Gone' }),
-      })
-    },
-    { people: (config) => createWeb({ config, version: '1' }) },
-  )
-  const reads = openShortReads(served.dir) ?? expect.fail('no database')
-  await makeOsvViews({ dataDir: served.dir, reads: reads.reads, vendors: [], pause: () => Promise.resolve() })
-  reads.close()
-  const page = async (id: string) =>
-    (await served.get(`/-/ui/cve?id=${id}`, { authorization: '' })).body.toString().replaceAll(/\s+/g, ' ')
-  const html = await page('CVE-2026-1000')
-  expect(textOf(html)).toMatch(/Severity critical by B-1 .*Summary Reads/i)
-  expect(html).toContain('Reads &lt;b&gt;too far')
-  expect(textOf(html)).toMatch(/A-1 low .*B-1 critical 9\.8 .*C-1 withdrawn Another .*E-1 not read/)
-  expect(textOf(html)).toContain('1 record too large or not readable as JSON: what is said of severity leaves them out')
-  expect(textOf(await page('CVE-2026-1001'))).not.toMatch(/In short/i)
-})
+longTest(
+  'the severity and the summary of a CVE are those of its records, and a withdrawn one does not count',
+  async () => {
+    const record = (id: string, more: object) => JSON.stringify({ id, modified: '2026-01-01T00:00:00Z', ...more })
+    const aliases = ['CVE-2026-1000']
+    const vector = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H'
+    const served = await serve(
+      (store) => {
+        store.publishOsv({
+          'A-1': record('A-1', { aliases, database_specific: { severity: 'LOW' } }),
+          'B-1': record('B-1', {
+            aliases,
+            severity: [{ type: 'CVSS_V3', score: vector }],
+            summary: 'Reads <b>too far',
+          }),
+          'C-1': record('C-1', { aliases, summary: 'Another', withdrawn: '2026-01-02T00:00:00Z' }),
+          'E-1': record('E-1', { aliases, summary: 'Too large', details: 'x'.repeat(2 ** 20) }),
+          'D-1': record('D-1', { aliases: ['CVE-2026-1001'], withdrawn: '2026-01-02T00:00:00Z', summary: 'Gone' }),
+        })
+      },
+      { people: (config) => createWeb({ config, version: '1' }) },
+    )
+    const reads = openShortReads(served.dir) ?? expect.fail('no database')
+    await makeOsvViews({ dataDir: served.dir, reads: reads.reads, vendors: [], pause: () => Promise.resolve() })
+    reads.close()
+    const page = async (id: string) =>
+      (await served.get(`/-/ui/cve?id=${id}`, { authorization: '' })).body.toString().replaceAll(/\s+/g, ' ')
+    const html = await page('CVE-2026-1000')
+    expect(textOf(html)).toMatch(/Severity critical by B-1 .*Summary Reads/i)
+    expect(html).toContain('Reads &lt;b&gt;too far')
+    expect(textOf(html)).toMatch(/A-1 low .*B-1 critical 9\.8 .*C-1 withdrawn Another .*E-1 not read/)
+    expect(textOf(html)).toContain(
+      '1 record too large or not readable as JSON: what is said of severity leaves them out',
+    )
+    expect(textOf(await page('CVE-2026-1001'))).not.toMatch(/In short/i)
+  },
+)

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { type Served, type ServedOptions, closeAll, serve } from '../../server/served.ts'
 import { FILLED_AT } from '../../support/filled-store.ts'
@@ -71,15 +72,18 @@ async function page(path: string): Promise<string> {
 }
 const of = (decision: Decision): string => `run?id=${runs.get(decision) ?? 0}`
 
-test('the page of runs has one line for those in a row that changed nothing, which leads to each of them', async () => {
-  const html = await page('runs?source=feeds')
-  expect(html).toContain('3 runs without a change')
-  expect(html).toMatch(/2026-06-30 21:00 UTC to<.*2026-06-30 23:00 UTC</s)
-  const [, href = ''] = /href="\/-\/ui\/(runs\?[^"]*)"><bdi>3 runs</.exec(html) ?? []
-  const each = await page(href.replaceAll('&amp;', '&'))
-  expect(each.match(/ui\/run\?id=/g)).toHaveLength(4)
-  expect(each).not.toContain('without a change')
-})
+longTest(
+  'the page of runs has one line for those in a row that changed nothing, which leads to each of them',
+  async () => {
+    const html = await page('runs?source=feeds')
+    expect(html).toContain('3 runs without a change')
+    expect(html).toMatch(/2026-06-30 21:00 UTC to<.*2026-06-30 23:00 UTC</s)
+    const [, href = ''] = /href="\/-\/ui\/(runs\?[^"]*)"><bdi>3 runs</.exec(html) ?? []
+    const each = await page(href.replaceAll('&amp;', '&'))
+    expect(each.match(/ui\/run\?id=/g)).toHaveLength(4)
+    expect(each).not.toContain('without a change')
+  },
+)
 
 test('the page of a run shows no hashes of the settings that it followed', async () => {
   expect(await page(`run?id=${doubtful}`)).not.toContain('4f53cda18c2b')

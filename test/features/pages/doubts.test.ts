@@ -138,7 +138,7 @@ describe('a page of a mirror of a part of the records', () => {
   })
 })
 
-test('a page names the earlier snapshot whose index of packages it reads', async () => {
+longTest('a page names the earlier snapshot whose index of packages it reads', async () => {
   const served = await serve(publish, { people })
   await buildViews(served)
   const page = async () => textOf((await served.get('/-/ui/search?q=nothing', { accept: 'text/html' })).body.toString())
@@ -174,7 +174,7 @@ longTest('pages of the catalog say that it, or the records that tags are judged 
   expect((await mirror.ask('/-/ui/images?format=csv')).headers.get('content-disposition')).toContain('-incomplete.csv')
 })
 
-test('a page of changes says where they end at older data than they begin with', async () => {
+longTest('a page of changes says where they end at older data than they begin with', async () => {
   const texts = Object.fromEntries(RECORDS.map(({ id, text }) => [id, text]))
   const { 'D-12': _, ...older } = texts
   const open = servedToAll(

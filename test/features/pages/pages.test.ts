@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { acquireLock } from '../../../src/store/database/lock.ts'
 import { FILLED_AT } from '../../support/filled-store.ts'
 import { outside } from '../../../src/answers/cells.ts'
@@ -34,7 +35,7 @@ const page = (path: string, headers: Record<string, string> = NO_KEY, method = '
   served.get(path, { accept: BROWSER, ...headers }, method)
 
 describe('the root path', () => {
-  test('is a page for browsers, and JSON for programs', async () => {
+  longTest('is a page for browsers, and JSON for programs', async () => {
     const html = await page('/')
     expect(html.status).toBe(200)
     expect(html.headers['content-type']).toBe('text/html; charset=utf-8')
@@ -56,32 +57,35 @@ describe('the root path', () => {
   })
 })
 
-test('the overview says that a first run is in progress, and offers no command that is refused meanwhile', async () => {
-  const first = await serve((store) => store.addRun('osv', FILLED_AT), {
-    people: (config) => createWeb({ config, version: '9.9.9' }),
-    env: { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' },
-  })
-  const lock = acquireLock(first.dir, 'sync')
-  onTestFinished(() => lock.release())
-  const html = (await first.get('/', { accept: BROWSER })).body.toString()
-  expect(html).toContain('osv: the first run is in progress')
-  expect(html).toContain('feeds: nothing is mirrored yet')
-  expect(html).toContain('The run of another source is in progress')
-  expect(html).not.toContain('patchmirror sync')
-  const ready = jsonOf(await first.get('/-/ready'))
-  expect(ready['sources']).toMatchObject([
-    { name: 'feeds', reason: 'nothing mirrored yet' },
-    { name: 'osv', reason: 'nothing mirrored yet: the first run is in progress' },
-  ])
-  const runs = async (state: string): Promise<string> =>
-    (await first.get(`/-/ui/runs?state=${state}`, { accept: BROWSER, ...KEY })).body.toString()
-  expect(await runs('running')).toContain('/-/ui/run?id=1')
-  lock.release() // as when the process is killed
-  expect(await runs('running')).toContain('No run fits this filter')
-  expect(await runs('failed')).toContain('the process ended before the run did')
-})
+longTest(
+  'the overview says that a first run is in progress, and offers no command that is refused meanwhile',
+  async () => {
+    const first = await serve((store) => store.addRun('osv', FILLED_AT), {
+      people: (config) => createWeb({ config, version: '9.9.9' }),
+      env: { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' },
+    })
+    const lock = acquireLock(first.dir, 'sync')
+    onTestFinished(() => lock.release())
+    const html = (await first.get('/', { accept: BROWSER })).body.toString()
+    expect(html).toContain('osv: the first run is in progress')
+    expect(html).toContain('feeds: nothing is mirrored yet')
+    expect(html).toContain('The run of another source is in progress')
+    expect(html).not.toContain('patchmirror sync')
+    const ready = jsonOf(await first.get('/-/ready'))
+    expect(ready['sources']).toMatchObject([
+      { name: 'feeds', reason: 'nothing mirrored yet' },
+      { name: 'osv', reason: 'nothing mirrored yet: the first run is in progress' },
+    ])
+    const runs = async (state: string): Promise<string> =>
+      (await first.get(`/-/ui/runs?state=${state}`, { accept: BROWSER, ...KEY })).body.toString()
+    expect(await runs('running')).toContain('/-/ui/run?id=1')
+    lock.release() // as when the process is killed
+    expect(await runs('running')).toContain('No run fits this filter')
+    expect(await runs('failed')).toContain('the process ended before the run did')
+  },
+)
 
-test('a run in progress after failed ones does not say that everything is well', async () => {
+longTest('a run in progress after failed ones does not say that everything is well', async () => {
   const retried = await serve(
     (store) => {
       store.publishOsv({ 'CVE-1': '{"id":"CVE-1"}' })
@@ -99,7 +103,7 @@ test('a run in progress after failed ones does not say that everything is well',
   expect(html).not.toContain('Everything is as it should be')
 })
 
-test('what was imported is called as complete as its bundle, and not as upstream', async () => {
+longTest('what was imported is called as complete as its bundle, and not as upstream', async () => {
   const imported = await serve(
     (store) => {
       store.publishFeeds(FEEDS)
@@ -113,7 +117,7 @@ test('what was imported is called as complete as its bundle, and not as upstream
   expect(html).not.toContain('everything upstream lists')
 })
 
-test('images out of scope are listed as such, and the overview claims no more than the scope', async () => {
+longTest('images out of scope are listed as such, and the overview claims no more than the scope', async () => {
   const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
   const { ask, askOpen } = await filledCatalogBench(service)
   const html = await (await ask('/-/ui/images')).text()
@@ -228,7 +232,7 @@ describe('a page about data that is not known', () => {
 
 const people = (config: Parameters<typeof createWeb>[0]['config']) => createWeb({ config, version: '9.9.9' })
 
-test('a record is found by its id as it is, trimmed, and by the text that a link has of it', async () => {
+longTest('a record is found by its id as it is, trimmed, and by the text that a link has of it', async () => {
   const other = await serve((store) => store.publishOsv({ 'A-1 ': '{"id":"A-1 "}', 'B-1': '{"id":"B-1"}' }), { people })
   const of = async (id: string) => {
     const { status, body } = await other.get(`/-/ui/record?id=${id}`, { accept: BROWSER })
@@ -238,7 +242,7 @@ test('a record is found by its id as it is, trimmed, and by the text that a link
     expect([id, ...(await of(id))]).toEqual([id, id !== 'a-1' ? 200 : 404, id !== 'a-1'])
 })
 
-test('what is not mirrored yet is not said to be too old, or to be nowhere', async () => {
+longTest('what is not mirrored yet is not said to be too old, or to be nowhere', async () => {
   const other = await serve((store) => store.publishFeeds(FEEDS), { people })
   const { status, body } = await other.get('/-/ui/changes?since=today', { accept: BROWSER })
   expect([status, body.toString().includes('Nothing of osv is mirrored yet')]).toEqual([404, true])
@@ -248,7 +252,7 @@ test('what is not mirrored yet is not said to be too old, or to be nowhere', asy
   expect(search).not.toContain('Nothing was found')
 })
 
-test('the overview names the last exported state, also of an export by a command', async () => {
+longTest('the overview names the last exported state, also of an export by a command', async () => {
   const other = await serve(
     (store) => {
       store.publishFeeds(FEEDS)

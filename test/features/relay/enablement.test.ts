@@ -66,7 +66,7 @@ test('the log says what waits for a target that relay.targets does not have, by 
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 40, target: 1, pending: 1, msg: said })
 })
 
-test('the log names a disabled target by its number and name, never by its URL', async () => {
+longTest('the log names a disabled target by its number and name, never by its URL', async () => {
   const dir = scratch()
   openWrites(dir).close()
   const to = await target(410)

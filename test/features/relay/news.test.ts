@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
 import { sampleEvent } from '../../../src/cli/webhooks/send.ts'
 import { isOldNews } from '../../../src/features/relay/news.ts'
@@ -70,25 +71,28 @@ function eventOf({ repository, tag, digest }: EventTarget): Buffer {
   return sampleEvent('e1', NOW, { ...EVENT, ...names })
 }
 
-test('a tag that the first sync after a long outage finds is news, whatever the clock shows, and others are not', async () => {
-  const clock = createClock()
-  const made = await catalogBench(SMALL, { now: clock.now, sandbox: { now: clock.now } })
-  const { service } = made.sandbox
-  const isOld = (id: string, at = clock.now()): boolean =>
-    isOldNews(eventOf(announced(service, id)), made.store.catalog, timeOfAges(made.store, at))
-  await made.run('catalog')
-  const [before = ''] = service.ids('tags')
-  clock.pass(60 * DAY)
-  const found = service.addTag()
-  expect(isOld(found)).toBe(false) // its event comes before the sync
-  await made.run('catalog')
-  expect([isOld(before), isOld(found), isOld(found, clock.now() + 900 * DAY)]).toEqual([...[true, false, false]])
-  const { runId } = made.store.catalog.listNewTags(0)[0] ?? { runId: 0 }
-  const run = made.store.runs.listRuns(1)[0]
-  if (run === undefined) throw new Error('no run')
-  made.store.runs.endRun(runId, { ...run, ...ENDED, facts: { arrived: 1001 } }) // more than a run stores
-  expect(isOld(before)).toBe(false)
-  clock.pass(31 * DAY)
-  await made.run('catalog')
-  expect([isOld(before), isOld(found)]).toEqual([true, true])
-})
+longTest(
+  'a tag that the first sync after a long outage finds is news, whatever the clock shows, and others are not',
+  async () => {
+    const clock = createClock()
+    const made = await catalogBench(SMALL, { now: clock.now, sandbox: { now: clock.now } })
+    const { service } = made.sandbox
+    const isOld = (id: string, at = clock.now()): boolean =>
+      isOldNews(eventOf(announced(service, id)), made.store.catalog, timeOfAges(made.store, at))
+    await made.run('catalog')
+    const [before = ''] = service.ids('tags')
+    clock.pass(60 * DAY)
+    const found = service.addTag()
+    expect(isOld(found)).toBe(false) // its event comes before the sync
+    await made.run('catalog')
+    expect([isOld(before), isOld(found), isOld(found, clock.now() + 900 * DAY)]).toEqual([...[true, false, false]])
+    const { runId } = made.store.catalog.listNewTags(0)[0] ?? { runId: 0 }
+    const run = made.store.runs.listRuns(1)[0]
+    if (run === undefined) throw new Error('no run')
+    made.store.runs.endRun(runId, { ...run, ...ENDED, facts: { arrived: 1001 } }) // more than a run stores
+    expect(isOld(before)).toBe(false)
+    clock.pass(31 * DAY)
+    await made.run('catalog')
+    expect([isOld(before), isOld(found)]).toEqual([true, true])
+  },
+)

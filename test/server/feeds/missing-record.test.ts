@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { createBench } from '../../support/mirror.ts'
@@ -34,7 +35,7 @@ afterAll(closeAll)
 const ask = (...args: string[]) => run(args, { PATCHMIRROR_DATA_DIR: dir }, dir)
 const STORED = 'upstream lists this record, and the mirror could not store it: '
 
-test('a record that upstream lists is not denied where it could not be stored', async () => {
+longTest('a record that upstream lists is not denied where it could not be stored', async () => {
   for (const path of [`/external/osv/${failed}.json`, `/-/records/${failed}`]) {
     const reply = await served.get(path)
     expect([path, reply.status]).toEqual([path, 503])

@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
 import { nameOfTag } from '../../../src/server/lookup/tag-names.ts'
 import { readPurl } from '../../../src/base/identity/package.ts'
@@ -47,7 +48,7 @@ function packageOf({ store }: CatalogBench, tag: string) {
   return found
 }
 
-test('changes of a tag are those of the packages in its SBOM, by its id, its digest and its name', async () => {
+longTest('changes of a tag are those of the packages in its SBOM, by its id, its digest and its name', async () => {
   const {
     made,
     ask,
@@ -73,7 +74,7 @@ test('changes of a tag are those of the packages in its SBOM, by its id, its dig
   }
 })
 
-test('the page and the feeds of changes show those of a tag, unless the catalog is too old', async () => {
+longTest('the page and the feeds of changes show those of a tag, unless the catalog is too old', async () => {
   const {
     made,
     tags: [tag = ''],
@@ -113,7 +114,7 @@ test('the page and the feeds of changes show those of a tag, unless the catalog 
   }
 })
 
-test('changes of a tag take a key, and without one nothing says whether the tag exists', async () => {
+longTest('changes of a tag take a key, and without one nothing says whether the tag exists', async () => {
   const {
     made,
     ask,
@@ -174,7 +175,7 @@ test('changes of a tag are refused while the catalog is older than its settings 
   expect((await ask('ecosystem=npm')).status).toBe(200)
 })
 
-test('changes of a tag are also those of the source packages in its SBOM, of their release', async () => {
+longTest('changes of a tag are also those of the source packages in its SBOM, of their release', async () => {
   const purl = 'pkg:deb/debian/libssl3@3.0.9-1?distro=debian-12&upstream=openssl'
   const document = { bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'libssl3', purl }] }
   const {

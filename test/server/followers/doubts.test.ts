@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { atomEntries } from '../../support/atom.ts'
@@ -70,7 +71,7 @@ describe('a change that was published although the guard doubted it', () => {
     expect(await changesOf('since=2')).toEqual([expect.not.objectContaining({ doubts: expect.anything() as unknown })])
   })
 
-  test('is doubted beside its name on the pages, and on the list of snapshots', async () => {
+  longTest('is doubted beside its name on the pages, and on the list of snapshots', async () => {
     for (const path of ['changes?source=osv&since=1', 'changes?entry=2']) {
       const html = await page(path)
       expect([path, html.split(DOUBT).length - 1]).toEqual([path, 1])
@@ -95,7 +96,7 @@ describe('a change that was published although the guard doubted it', () => {
     expect(atom.split(`a: ${DOUBT}`)).toHaveLength(2)
   })
 
-  test('is doubted by the command', async () => {
+  longTest('is doubted by the command', async () => {
     const env = { PATCHMIRROR_DATA_DIR: served.dir }
     const { out: text, err } = await run(['changes', '--since', '1'], env, '/')
     expect(err).toBe('')

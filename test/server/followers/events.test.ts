@@ -304,7 +304,7 @@ describe('/-/events', () => {
     expect(reader.bytesRead).toBeGreaterThan(2 ** 20)
   })
 
-  test('gives the places of addresses that read nothing to readers, and not back to those addresses', async () => {
+  longTest('gives the places of addresses that read nothing to readers, and not back to those addresses', async () => {
     vi.useFakeTimers({ toFake: ['performance', 'setInterval', 'clearInterval'] })
     onTestFinished(() => void vi.useRealTimers())
     const bounds = { heartbeatMs: 3_600_000, maxListeners: 3 }

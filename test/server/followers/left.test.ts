@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { chatBody } from '../../../src/features/relay/chat.ts'
 import { snapshotMessage } from '../../../src/features/relay/message.ts'
 import { announce } from '../../../src/store/changes/message.ts'
@@ -8,7 +9,7 @@ import { bench } from '../../sync/fixtures.ts'
 
 const run = commandHost()
 
-test('records that osv.scope takes out are not called removed, beside those that upstream removed', async () => {
+longTest('records that osv.scope takes out are not called removed, beside those that upstream removed', async () => {
   const env = { PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 40' }
   const made = await bench({ sandbox: { records: 40, large: 0 }, env })
   await made.run('osv')

@@ -97,7 +97,7 @@ describe('when all connections are in use,', () => {
   })
 })
 
-test.each(['/external/osv/big.json', '/external/osv/big.json?x'])(
+longTest.each(['/external/osv/big.json', '/external/osv/big.json?x'])(
   'a client that reads %s slowly gets all of it from a server that closes',
   async (path) => {
     const served = await start({}, 30_000)

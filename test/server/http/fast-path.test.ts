@@ -149,7 +149,7 @@ test('requests in pieces and several requests at once are answered in order', as
   expect([bodies[0], bodies[1], bodies[3], bodies[8]]).toEqual([RECORDS.one, RECORDS.two, RECORDS.one, RECORDS.one])
 })
 
-test('requests of a client that reads nothing are not queued in memory', async () => {
+longTest('requests of a client that reads nothing are not queued in memory', async () => {
   const big = 'y'.repeat(2_000_000)
   const { port, server } = await serve((store) => store.publishOsv({ big: `"${big}"` }))
   const { socket } = await dial(port)

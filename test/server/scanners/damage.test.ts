@@ -1,7 +1,8 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { checkViews } from '../../../src/features/scanners/views/check.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { flipLists, renameInViews } from '../../support/damaged-views.ts'
@@ -56,17 +57,20 @@ test.each([
   expect(await asked()).toEqual(SOUND)
 })
 
-test('views that a check finds damaged while they are served are 503 within a look, and are to be made again', async () => {
-  const { dir, make, told, served, asked } = await open()
-  expect(await asked()).toEqual(SOUND)
-  renameInViews(dir, 'expat', 'exqat')
-  expect(checkViews(dir)).toEqual([{ kind: 'osv', fault: 'their database is damaged' }])
-  served.server.snapshotChanged()
-  expect(await asked()).toEqual([503, 503, 503])
-  expect(new Set(told)).toEqual(new Set(['osv']))
-  expect(checkViews(dir)).toHaveLength(1) // as long as they are not made again
-  expect(await make()).not.toBeNull()
-  served.server.snapshotChanged()
-  expect(await asked()).toEqual(SOUND)
-  expect(checkViews(dir)).toEqual([])
-})
+longTest(
+  'views that a check finds damaged while they are served are 503 within a look, and are to be made again',
+  async () => {
+    const { dir, make, told, served, asked } = await open()
+    expect(await asked()).toEqual(SOUND)
+    renameInViews(dir, 'expat', 'exqat')
+    expect(checkViews(dir)).toEqual([{ kind: 'osv', fault: 'their database is damaged' }])
+    served.server.snapshotChanged()
+    expect(await asked()).toEqual([503, 503, 503])
+    expect(new Set(told)).toEqual(new Set(['osv']))
+    expect(checkViews(dir)).toHaveLength(1) // as long as they are not made again
+    expect(await make()).not.toBeNull()
+    served.server.snapshotChanged()
+    expect(await asked()).toEqual(SOUND)
+    expect(checkViews(dir)).toEqual([])
+  },
+)

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
 import { signedState } from '../../../src/store/catalog/signatures.ts'
 import { Database } from '../../../src/store/database/sqlite.ts'
@@ -64,7 +65,7 @@ const words = (statements: readonly Statement[]): string[] =>
     return `${vulnerability.name} ${status} ${parts}`
   })
 
-test('the VEX of an image is one document of what counts, and names the image alone', async () => {
+longTest('the VEX of an image is one document of what counts, and names the image alone', async () => {
   const { bench, tag, publish, serve } = await openImage()
   const part = { '@id': `pkg:oci/any@${D}`, subcomponents: [{ '@id': ZLIB }] }
   const component = { '@id': ZLIB }
@@ -119,7 +120,7 @@ test('the VEX of an image is one document of what counts, and names the image al
   }
 })
 
-test('an unknown digest is 404, and VEX that is missing or cannot be read is said', async () => {
+longTest('an unknown digest is 404, and VEX that is missing or cannot be read is said', async () => {
   const { bench, tag, publish, serve } = await openImage()
   const fixed = openVex({ cve: 'CVE-1', products: [{ '@id': ZLIB }], status: 'fixed' })
   bench.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 403 })
@@ -242,7 +243,7 @@ test('the digest of an index leads to its platforms, each under its own digest, 
   ])
 })
 
-test('the VEX of an image counts the documents of all tags with its digest, however many there are', async () => {
+longTest('the VEX of an image counts the documents of all tags with its digest, however many there are', async () => {
   const service = { images: 1, tags: 130, avrs: 0, packages: 1, tickets: 1 }
   const bench = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
   const made = bench.sandbox.service

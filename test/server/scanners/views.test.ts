@@ -1,7 +1,8 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
@@ -89,7 +90,7 @@ test('a request without the base of the query API is told where that is', async 
   }
 })
 
-test('a query without an ecosystem finds a package of that name in any, as each compares names', async () => {
+longTest('a query without an ecosystem finds a package of that name in any, as each compares names', async () => {
   const { port } = await served()
   const ask = async (body: object): Promise<string[]> => {
     const url = `http://127.0.0.1:${port}/osv/v1/query`
@@ -135,7 +136,7 @@ test('a package of a release has the findings of that release alone', async () =
   expect(await ask('pkg:deb/debian/rootio-curl@7.88.1-9?distro=debian-12')).not.toContain('"ROOT-6"')
 })
 
-test('a package is found in any case where its ecosystem compares names without', async () => {
+longTest('a package is found in any case where its ecosystem compares names without', async () => {
   const { port } = await served()
   const ask = async (version: string, package_: object): Promise<string> => {
     const url = `http://127.0.0.1:${port}/osv/v1/query`

@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync } from 'node:fs'
 import { type IncomingMessage, Agent, get as httpGet } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
@@ -62,32 +63,35 @@ async function fastly({ port }: Served): Promise<IncomingMessage> {
   return response
 }
 
-test('with the policy refuse every path of a source that is too old is a 503, and other sources are served', async () => {
-  const served = await mirror('refuse')
-  served.setAge(26)
-  for (const path of OSV) expect([path, (await served.get(path)).status]).not.toEqual([path, 503])
-  const { etag = '' } = (await served.get(RECORD)).headers
-  served.setAge(26.001)
-  for (const path of OSV)
-    for (const method of ['GET', 'HEAD']) {
-      const { status, headers } = await served.get(path, { 'If-None-Match': etag }, method)
-      expect([path, status, headers['retry-after']]).toEqual([path, 503, '30'])
-      expect(headers['cache-control'] ?? 'no-store').toContain('no-store')
-    }
-  expect((await served.get('/osv/v1/query', {}, 'POST')).status).toBe(503)
-  const browser = { accept: 'text/html', authorization: '' }
-  for (const page of ['record?id=ROOT-A', 'search?q=curl', 'ecosystems', 'packages?ecosystem=Debian'])
-    expect([page, (await served.get(`/-/ui/${page}`, browser)).status]).toEqual([page, 503])
-  expect((await served.get('/', browser)).status).toBe(200)
-  const refused = await served.get(RECORD)
-  expect(jsonOf(refused)).toMatchObject({ error: 'stale' })
-  expect(jsonOf(refused)['message']).toContain(LIMIT)
-  expect(refused.headers).toMatchObject({ 'x-mirror-stale': LIMIT, 'x-mirror-as-of': '2026-07-01T00:00:00.000Z' })
-  expect((await fastly(served)).statusCode).toBe(503)
-  expect((await served.get('/external/patch_feed')).status).toBe(200)
-  expect((await served.get('/-/health')).status).toBe(200)
-  expect(served.errors).toEqual([])
-})
+longTest(
+  'with the policy refuse every path of a source that is too old is a 503, and other sources are served',
+  async () => {
+    const served = await mirror('refuse')
+    served.setAge(26)
+    for (const path of OSV) expect([path, (await served.get(path)).status]).not.toEqual([path, 503])
+    const { etag = '' } = (await served.get(RECORD)).headers
+    served.setAge(26.001)
+    for (const path of OSV)
+      for (const method of ['GET', 'HEAD']) {
+        const { status, headers } = await served.get(path, { 'If-None-Match': etag }, method)
+        expect([path, status, headers['retry-after']]).toEqual([path, 503, '30'])
+        expect(headers['cache-control'] ?? 'no-store').toContain('no-store')
+      }
+    expect((await served.get('/osv/v1/query', {}, 'POST')).status).toBe(503)
+    const browser = { accept: 'text/html', authorization: '' }
+    for (const page of ['record?id=ROOT-A', 'search?q=curl', 'ecosystems', 'packages?ecosystem=Debian'])
+      expect([page, (await served.get(`/-/ui/${page}`, browser)).status]).toEqual([page, 503])
+    expect((await served.get('/', browser)).status).toBe(200)
+    const refused = await served.get(RECORD)
+    expect(jsonOf(refused)).toMatchObject({ error: 'stale' })
+    expect(jsonOf(refused)['message']).toContain(LIMIT)
+    expect(refused.headers).toMatchObject({ 'x-mirror-stale': LIMIT, 'x-mirror-as-of': '2026-07-01T00:00:00.000Z' })
+    expect((await fastly(served)).statusCode).toBe(503)
+    expect((await served.get('/external/patch_feed')).status).toBe(200)
+    expect((await served.get('/-/health')).status).toBe(200)
+    expect(served.errors).toEqual([])
+  },
+)
 
 test('with the policy refuse a newer snapshot is served at once', async () => {
   const served = await mirror('refuse')
@@ -152,7 +156,7 @@ test('with the policy refuse private items, lists and documents are refused in t
   expect(await (await bench.ask('/v1/users/')).json()).toMatchObject({ status_code: 503, error: 'stale' })
 })
 
-test('with the policy refuse export-db writes no database of records that are too old', async () => {
+longTest('with the policy refuse export-db writes no database of records that are too old', async () => {
   const { dir } = await mirror('refuse')
   const target = join(dir, 'scanner')
   const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse' }

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { record, snapshot, writes } from '../fixtures.ts'
 
@@ -27,7 +28,7 @@ const change = fc.oneof(
   fc.record({ kind: fc.constant('drop all' as const), number: fc.nat(1001) }),
 )
 
-test('a state digest after any writes of an import is that of all rows, read again', async () => {
+longTest('a state digest after any writes of an import is that of all rows, read again', async () => {
   const store = await filled()
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(change, { maxLength: 8 }), { maxLength: 3 }), async (parts) => {

@@ -218,7 +218,7 @@ function vexOfImage(purl: string): string {
   return JSON.stringify(parts)
 }
 
-test('an image that takes the name of another one, whose VEX rules everything out, is refused', async () => {
+longTest('an image that takes the name of another one, whose VEX rules everything out, is refused', async () => {
   const digest = digestFor('c')
   const none = vexOf(0, 'affected')
   const { made, tag, other } = await judged(none, vexOfImage(`pkg:oci/image@${encodeURIComponent(digest)}`))

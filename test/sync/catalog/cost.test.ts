@@ -41,7 +41,7 @@ describe('an unchanged account', () => {
   })
 })
 
-test('one changed tag costs its own requests and the list of its image', async () => {
+longTest('one changed tag costs its own requests and the list of its image', async () => {
   const made = await mirrored({ ...SMALL, images: 5, tags: 10 })
   const { service } = made.sandbox
   const tag = service.ids('tags')[7] ?? ''
@@ -137,7 +137,7 @@ describe('the data folder', () => {
     PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys,users',
   }
 
-  test('contains no secret of the mirror or of upstream', async () => {
+  longTest('contains no secret of the mirror or of upstream', async () => {
     const made = await mirrored({ ...SMALL, users: 3 }, PERSONAL)
     const { service } = made.sandbox
     const [key = ''] = service.ids('apiKeys')

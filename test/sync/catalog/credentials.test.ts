@@ -50,7 +50,7 @@ describe('a refused credential', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('during a crawl stops all requests, and the next run continues from the fetched answers', async () => {
+  longTest('during a crawl stops all requests, and the next run continues from the fetched answers', async () => {
     const env = { PATCHMIRROR_UPSTREAM_CONCURRENCY: '4' }
     const made = await bench({ ...SMALL, tags: 16 }, { env })
     made.sandbox.faults.set(TAG, REFUSED, { after: 10 })
@@ -123,7 +123,7 @@ describe('a refused credential', () => {
   })
 })
 
-test('a package catalog that requires a credential ends the run with the setting that sends one', async () => {
+longTest('a package catalog that requires a credential ends the run with the setting that sends one', async () => {
   const closed = { ...SMALL, catalogNeedsCredential: true }
   const made = await bench(closed)
   const report = await made.run('catalog')

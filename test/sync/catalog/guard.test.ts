@@ -43,7 +43,7 @@ async function shrunk(): Promise<{ made: CatalogBench; run: number }> {
 }
 
 describe('a list that suddenly shrinks', () => {
-  test('is quarantined, and approve applies exactly that list', async () => {
+  longTest('is quarantined, and approve applies exactly that list', async () => {
     const { made, run } = await shrunk()
     expect(await made.run('catalog')).toMatchObject({
       state: 'quarantined',

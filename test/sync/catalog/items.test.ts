@@ -6,7 +6,7 @@ import { compare } from '../../support/catalog/compare.ts'
 import { ALL, SBOM, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } from './fixtures.ts'
 
 describe('an item that answers 500', () => {
-  test('is named, the others are mirrored, and the next run requests only it', async () => {
+  longTest('is named, the others are mirrored, and the next run requests only it', async () => {
     const made = await catalogBench(SMALL, { env: ALL })
     const [tag = ''] = made.sandbox.service.ids('tags')
     made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 500 })

@@ -150,7 +150,7 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
   expect(counts.settled).toBeGreaterThan(3)
 })
 
-test('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
+longTest('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
   const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const
   const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' }
   await play([...history, { named: [] }], env, { settled: 0 })
@@ -168,7 +168,7 @@ test('a refresh keeps what a list of versions names, under whichever package it 
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
-test.each(['quarantined', 'rejected', 'failed'] as const)(
+longTest.each(['quarantined', 'rejected', 'failed'] as const)(
   'a refresh after a sync that was %s does not publish what that fetched',
   async (how) => {
     const guard = {

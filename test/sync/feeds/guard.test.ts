@@ -35,7 +35,7 @@ async function synced(): Promise<Bench> {
   return made
 }
 
-test('a feed of patches whose fixes are lowered is refused, and published when it is approved', async () => {
+longTest('a feed of patches whose fixes are lowered is refused, and published when it is approved', async () => {
   const made = await synced()
   serve(
     made,

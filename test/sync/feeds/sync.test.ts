@@ -113,7 +113,7 @@ describe('the other feeds', () => {
     await expectEqual(made)
   })
 
-  test('drop a path that has left the settings', async () => {
+  longTest('drop a path that has left the settings', async () => {
     const made = await synced()
     const again = await bench({
       dir: made.dir,

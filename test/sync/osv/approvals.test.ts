@@ -46,7 +46,7 @@ describe('records that leave the scope by their content', () => {
     },
   )
 
-  test('are counted with the records that the index removes', async () => {
+  longTest('are counted with the records that the index removes', async () => {
     const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_SCOPE: 'npm' } })
     await made.run('osv')
     const { feed } = made.sandbox
@@ -174,7 +174,7 @@ function approvedOf({ store }: Bench, run: number) {
   return found
 }
 
-test('records that were removed and come back are compared with what they were', async () => {
+longTest('records that were removed and come back are compared with what they were', async () => {
   const made = await bench({ sandbox: { records: 400, large: 0 } })
   await made.run('osv')
   const restore = kept(made)

@@ -128,7 +128,7 @@ longTest('the change log names a changed feed by its path and omits runs without
   }
 })
 
-bothTest('the change log names the paths of changed catalog lists and answers', async () => {
+longTest('the change log names the paths of changed catalog lists and answers', async () => {
   const made = await bench()
   const { service } = made.sandbox
   const kept: Kept[] = []

@@ -70,7 +70,7 @@ describe('a sync of the OSV feed', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('fetches the archive for more changes than the threshold', async () => {
+  longTest('fetches the archive for more changes than the threshold', async () => {
     const made = await synced({ sandbox: { records: 300 } })
     made.sandbox.feed.change(251)
     expect(await made.run('osv')).toMatchObject({
@@ -81,7 +81,7 @@ describe('a sync of the OSV feed', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('fetches records singly that the archive contradicts', async () => {
+  longTest('fetches records singly that the archive contradicts', async () => {
     const made = await synced({ sandbox: { records: 300 } })
     const { feed, requests } = made.sandbox
     feed.change(251)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'
-import { bothTest, LONG, test } from '../../support/tables.ts'
+import { LONG, longTest, test } from '../../support/tables.ts'
 import { type OsvIndex, createIndexReader, endOrReread, parseIndex } from '../../../src/sync/osv/index-parser.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
 import { planOsv } from '../../../src/sync/osv/diff.ts'
@@ -82,7 +82,7 @@ const received = fc
   })
 
 describe('an index parsed from its bytes', () => {
-  bothTest('gives the same entries and refusals as a JSON parser', () => {
+  longTest('gives the same entries and refusals as a JSON parser', () => {
     fc.assert(
       fc.property(document, (bytes) => {
         expect(told(bytes, true)).toEqual(told(bytes, false))
@@ -107,7 +107,7 @@ describe('an index that arrives in pieces', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 })
   const windows = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constant(100_000))
 
-  bothTest('gives the same result as one in one piece, wherever pieces and windows end', () => {
+  longTest('gives the same result as one in one piece, wherever pieces and windows end', () => {
     fc.assert(
       fc.property(received, sizes, windows, (bytes, lengths, windowBytes) => {
         expect(toldInPieces(bytes, lengths, windowBytes)).toEqual(told(bytes, true))
@@ -130,7 +130,7 @@ describe('an index that arrives in pieces', () => {
     }
   })
 
-  test('is refused for an entry over a megabyte, and not for one of a megabyte', () => {
+  longTest('is refused for an entry over a megabyte, and not for one of a megabyte', () => {
     const brief = (what: unknown): string => (typeof what === 'string' ? what : sha256Hex(JSON.stringify(what)))
     const indexWith = (entry: string): Buffer => Buffer.from(`[{"id":"A-1","modified":""},${entry}]`)
     const entryOf = (bytes: number): string => `{"id":"A-2","modified":"${'x'.repeat(bytes - 26)}"}`

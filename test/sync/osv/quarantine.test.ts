@@ -4,7 +4,7 @@ import { findRejected } from '../../../src/store/runs/rejected.ts'
 import { refuseRemoval } from '../../../src/sync/removal-guard.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { INDEX, RECORDS, archiveOf, bench, contentsOf, expectAgreement, synced } from '../fixtures.ts'
-import { bothTest, telling, test } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 /** The tables that a quarantined run may not touch. */
 function served(dir: string): Record<string, string> {
@@ -233,7 +233,7 @@ describe('the guard of the index', () => {
     })
   })
 
-  test('quarantines an empty index, in the first run too', async () => {
+  longTest('quarantines an empty index, in the first run too', async () => {
     for (const first of [true, false]) {
       const made = first ? await bench() : await synced()
       made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0 })

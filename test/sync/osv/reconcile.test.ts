@@ -12,7 +12,7 @@ function ranges({ sandbox }: Bench): number[] {
 }
 
 describe('a reconcile', () => {
-  test('finds silent changes by the directory and fetches only those members', async () => {
+  longTest('finds silent changes by the directory and fetches only those members', async () => {
     const made = await synced({ sandbox: { records: 1000, large: 0 } })
     const silent = made.sandbox.feed.changeSilently(7)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -85,7 +85,7 @@ describe('a reconcile', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test.each([{ kind: 'reconcile' as const }, { full: true }])(
+  longTest.each([{ kind: 'reconcile' as const }, { full: true }])(
     'finds that the service went back to earlier bytes, whose archive is older than what is stored: %j',
     async (request) => {
       const made = await synced()

@@ -30,7 +30,7 @@ async function replaced(): Promise<{ made: Bench; ids: string[]; logs: number[] 
 
 const BODY_OF = '(SELECT body FROM osv_superseded WHERE id = ? AND log = ?)'
 
-test('a superseded version is verified, and removed by a repair, which needs no upstream', async () => {
+longTest('a superseded version is verified, and removed by a repair, which needs no upstream', async () => {
   const { made, ids, logs } = await replaced()
   await expectSound(made.dir)
   const [cut = '', lost = '', sound = ''] = ids

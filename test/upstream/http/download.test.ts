@@ -375,7 +375,7 @@ describe('a download is refused', () => {
 })
 
 describe('a slow or stalled download', () => {
-  test('is given up when it is slower than the settings allow', async () => {
+  longTest('is given up when it is slower than the settings allow', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Length': FILE.length })
       const drip = setInterval(() => response.write('x'), 100)

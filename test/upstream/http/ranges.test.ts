@@ -56,7 +56,7 @@ describe('a range of the archive', () => {
     })
   })
 
-  test('is unavailable where ranges are ignored, and the archive is not downloaded for it', async () => {
+  longTest('is unavailable where ranges are ignored, and the archive is not downloaded for it', async () => {
     const service = await sandbox({ records: 2000, ranges: false })
     const { session } = connect(service.url)
     expect(await fetchArchiveRange(session, { suffix: 100 }, {}, 2000)).toBe('unavailable')

@@ -137,13 +137,13 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     tls = makeTls(scratch())
   })
 
-  test('works with a private certificate authority', async () => {
+  longTest('works with a private certificate authority', async () => {
     const { url } = await secure()
     const answer = await fetchVia(connect(url, { CA_FILE: tls.caFile }))
     expect(answer).toMatchObject({ status: 200, body: Buffer.from('{"secure":true}') })
   })
 
-  test('refuses a certificate of an untrusted authority with the reason', async () => {
+  longTest('refuses a certificate of an untrusted authority with the reason', async () => {
     const { url, requests } = await secure()
     const { message } = await refusal('upstream_unreachable', fetchVia(connect(url)))
     expect(message).toContain(url)

@@ -9,7 +9,7 @@ import { openInbox } from '../../../src/store/database/open.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { settle } from '../../support/damage.ts'
 import { seconds, startDaemon } from '../daemons.ts'
-import { bothTest, telling, test } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { deliveryOf, send } from '../receive/receivers.ts'
 import { scratch } from './inboxes.ts'
 
@@ -64,7 +64,7 @@ test('a damaged webhooks.db is one line of the log, and one problem with its sta
   })
 })
 
-bothTest.each(telling(['without a copy', 'with a copy'], 'with a copy').map((which) => [which]))(
+longTest.each(['without a copy', 'with a copy'])(
   'the advice about a webhooks.db of a newer program, %s, leads to an inbox that takes deliveries',
   async (which) => {
     const { dir, path } = filled()

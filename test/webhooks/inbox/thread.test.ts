@@ -158,7 +158,7 @@ test('an operation that fails does not affect the others of its transaction', as
   expect(await inbox.counts()).toMatchObject({ pending: 1 })
 })
 
-test('an inbox thread that dies is reported and replaced, and deliveries are refused meanwhile', async () => {
+longTest('an inbox thread that dies is reported and replaced, and deliveries are refused meanwhile', async () => {
   const revived = Promise.withResolvers<undefined>()
   const inbox = await startInbox(scratch(), {
     restartMs: 50,

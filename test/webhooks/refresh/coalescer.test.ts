@@ -296,9 +296,12 @@ describe('the coalescer of refreshes', () => {
   })
 })
 
-test('no event is lost and two refreshes never run at once in a random sequence of events, failures and restarts', async () => {
-  await coalesceAtRandom(10)
-})
+longTest(
+  'no event is lost and two refreshes never run at once in a random sequence of events, failures and restarts',
+  async () => {
+    await coalesceAtRandom(10)
+  },
+)
 
 bothTest(
   'two refreshes begin at least one debounce apart, and a row waits no longer than it and the refresh before',

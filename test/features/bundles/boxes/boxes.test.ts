@@ -41,7 +41,7 @@ async function change(bench: Bench): Promise<void> {
 describe('the outbox', () => {
   const settings = { keep: 3, fullDays: 7, expireDays: 90 }
 
-  test('gets a full bundle first, then what changed since it, and nothing when nothing is new', async () => {
+  longTest('gets a full bundle first, then what changed since it, and nothing when nothing is new', async () => {
     const bench = await above()
     const box = join(folder(), 'out')
     let now = Date.now()

@@ -139,7 +139,7 @@ describe('an inbox', () => {
     expect(Math.max(...open) - Math.min(...open)).toBeLessThan(8)
   })
 
-  test('refuses a bundle that killed the process twice in its import, and imports the next one', async () => {
+  longTest('refuses a bundle that killed the process twice in its import, and imports the next one', async () => {
     const folder = await box('deadly', ['a.zip', 'b.zip'])
     const dataDir = join(dir, 'deadly-data')
     mkdirSync(dataDir)

@@ -1,7 +1,8 @@
 import { copyFileSync, cpSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../../support/tables.ts'
 import type { Status } from '../../../../src/base/reports/status.ts'
 import { BOXES, type BoxesStatus } from '../../../../src/base/reports/transfer.ts'
 import { describeBoxes } from '../../../../src/cli/mirror/status/lines.ts'
@@ -116,7 +117,7 @@ function receiptsIn(path: string): string[] {
   return readdirSync(path).filter((name) => name.endsWith('.need'))
 }
 
-test('an outbox with a receipt of what it sent last sends thin deltas, and whole ones without', async () => {
+longTest('an outbox with a receipt of what it sent last sends thin deltas, and whole ones without', async () => {
   const { fill, change, down, up, inbox, isEqual, settled } = await link()
   expect(await fill()).toBe('1 full.bundle.zip')
   await down()
@@ -136,7 +137,7 @@ test('an outbox with a receipt of what it sent last sends thin deltas, and whole
   expect(settled.map(({ outcome }) => outcome)).toEqual(Array.from({ length: 5 }, () => 'imported'))
 })
 
-test('what a lost thin delta had is made good by the next one, which is whole', async () => {
+longTest('what a lost thin delta had is made good by the next one, which is whole', async () => {
   const { fill, change, down, up, isEqual } = await link()
   await fill()
   await down()
@@ -154,7 +155,7 @@ test('what a lost thin delta had is made good by the next one, which is whole', 
   expect(await fill(8 * 24)).toBe('4 full.bundle.zip')
 })
 
-test('a receipt of another state, or one that cannot be read, lets the outbox send whole deltas', async () => {
+longTest('a receipt of another state, or one that cannot be read, lets the outbox send whole deltas', async () => {
   const { fill, change, down, up, out, inbox, troubles } = await link()
   await fill()
   await down()
@@ -176,7 +177,7 @@ test('a receipt of another state, or one that cannot be read, lets the outbox se
   ])
 })
 
-test('a receipt with the right digest decides nothing else, and one without sources is none', async () => {
+longTest('a receipt with the right digest decides nothing else, and one without sources is none', async () => {
   const { fill, change, down, up, out, troubles, isEqual } = await link()
   await fill()
   await down()
@@ -205,7 +206,7 @@ function alter(dir: string, sql: string): void {
   }
 }
 
-test('a thin delta whose base is forgotten meanwhile is replaced by a whole one in the same attempt', async () => {
+longTest('a thin delta whose base is forgotten meanwhile is replaced by a whole one in the same attempt', async () => {
   const { fill, change, down, up, dir, meanwhile, troubles } = await link()
   await fill()
   await down()
@@ -222,7 +223,7 @@ test('a thin delta whose base is forgotten meanwhile is replaced by a whole one 
   expect(troubles).toHaveLength(1)
 })
 
-test('a document that is damaged is in no delta of any form, and the failure names it', async () => {
+longTest('a document that is damaged is in no delta of any form, and the failure names it', async () => {
   const { fill, change, down, up, dir, out, meanwhile, troubles } = await link()
   await fill()
   await down()
@@ -236,7 +237,7 @@ test('a document that is damaged is in no delta of any form, and the failure nam
   expect(readdirSync(out).filter((name) => name.startsWith('.'))).toEqual([])
 })
 
-test('what fails a delta of any form stays the failure of its export', async () => {
+longTest('what fails a delta of any form stays the failure of its export', async () => {
   const { fill, change, down, up, dir, out, troubles } = await link()
   await fill()
   await down()
@@ -268,7 +269,7 @@ async function runThread(dir: string, out: string): Promise<BoxesStatus> {
   return thread.status()
 }
 
-test('the status says what receipts made of the last delta, and which of them', async () => {
+longTest('the status says what receipts made of the last delta, and which of them', async () => {
   const { fill, change, changeAlone, down, up, out, inbox, dir, receipts, troubles } = await link()
   await fill()
   await down()
@@ -309,7 +310,7 @@ test('the status says what receipts made of the last delta, and which of them', 
   )
 })
 
-test('a target that was restored says so by its receipt, and gets a whole delta', async () => {
+longTest('a target that was restored says so by its receipt, and gets a whole delta', async () => {
   const { fill, change, down, up, there, inbox } = await link()
   await fill()
   await down()
@@ -343,7 +344,7 @@ test('an inbox that cannot be written to gets no receipt, and one of a mirror wi
   expect(headerOf(inbox)).toMatchObject({ digest: there.digest() })
 })
 
-test.each([20, 60, 300])('a clock that was %i hours ahead leaves an outbox that is filled again', async (ahead) => {
+longTest.each([20, 60, 300])('a clock that was %i hours ahead leaves an outbox that is filled again', async (ahead) => {
   const { fill, change, down, out, clock, files, isEqual } = await link()
   await fill()
   await down()
@@ -362,7 +363,7 @@ test.each([20, 60, 300])('a clock that was %i hours ahead leaves an outbox that 
   expect(new Set(files).size).toBe(files.length)
 })
 
-test('a clock that is far behind removes nothing from an outbox, and what it wrote is replaced', async () => {
+longTest('a clock that is far behind removes nothing from an outbox, and what it wrote is replaced', async () => {
   const { fill, change, down, out, clock, files, isEqual } = await link()
   await fill()
   await down()

@@ -70,29 +70,32 @@ async function followed() {
 const questions = ({ registry }: Awaited<ReturnType<typeof followed>>): string[] =>
   registry.seen.map(({ method, url }) => `${method} ${url.replace(/sha256:\w+/, '<digest>')}`)
 
-test('a tag that the inbox follows is imported once for each artifact, and an older one under it is superseded', async () => {
-  const all = await followed()
-  await all.publish()
-  const first = all.registry.manifests.get('daily') ?? Buffer.alloc(0)
-  all.registry.seen.length = 0
-  await all.look()
-  expect(all.settled).toMatchObject([{ outcome: 'imported' }])
-  expect(all.arriving).toEqual(['still arriving'])
-  expect(all.inbox.status().waiting).toEqual([])
-  await all.look()
-  expect(questions(all).filter((line) => line === 'HEAD /v2/acme/mirror/manifests/daily')).toHaveLength(2)
-  expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
-  const bench = await above()
-  bench.sandbox.feed.change(1)
-  await bench.run('osv')
-  await all.publish()
-  await all.look()
-  all.registry.manifests.set('daily', first)
-  await all.look()
-  expect(all.settled.map(({ outcome }) => outcome)).toEqual(['imported', 'imported', 'superseded'])
-  expect(readdirSync(join(all.box, 'done'))).toHaveLength(1) // of the earlier ones nothing stays
-  expect(all.troubles).toEqual([])
-})
+longTest(
+  'a tag that the inbox follows is imported once for each artifact, and an older one under it is superseded',
+  async () => {
+    const all = await followed()
+    await all.publish()
+    const first = all.registry.manifests.get('daily') ?? Buffer.alloc(0)
+    all.registry.seen.length = 0
+    await all.look()
+    expect(all.settled).toMatchObject([{ outcome: 'imported' }])
+    expect(all.arriving).toEqual(['still arriving'])
+    expect(all.inbox.status().waiting).toEqual([])
+    await all.look()
+    expect(questions(all).filter((line) => line === 'HEAD /v2/acme/mirror/manifests/daily')).toHaveLength(2)
+    expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
+    const bench = await above()
+    bench.sandbox.feed.change(1)
+    await bench.run('osv')
+    await all.publish()
+    await all.look()
+    all.registry.manifests.set('daily', first)
+    await all.look()
+    expect(all.settled.map(({ outcome }) => outcome)).toEqual(['imported', 'imported', 'superseded'])
+    expect(readdirSync(join(all.box, 'done'))).toHaveLength(1) // of the earlier ones nothing stays
+    expect(all.troubles).toEqual([])
+  },
+)
 
 test('a registry that is away, or has no such tag, is named once, and asked again after a minute', async () => {
   const all = await followed()
@@ -105,7 +108,7 @@ test('a registry that is away, or has no such tag, is named once, and asked agai
   expect(all.inbox.status()).toMatchObject({ imported: 1, problem: null })
 })
 
-test('an artifact that is not what its digest says, or that no trusted key signed, is not imported', async () => {
+longTest('an artifact that is not what its digest says, or that no trusted key signed, is not imported', async () => {
   const all = await followed()
   await all.publish()
   all.registry.behave({ blob: (bytes) => Buffer.from(bytes.toReversed()) })

@@ -52,7 +52,7 @@ function rowsIn(path: string): Map<string, { key?: string; removed?: string }[]>
 }
 
 describe('a full export', () => {
-  test('contains the stored archive, a row for each item and each document once', async () => {
+  longTest('contains the stored archive, a row for each item and each document once', async () => {
     const bench = await wholeMirror()
     const options = optionsFor(bench)
     const { manifest, files, partial } = await exportBundle(options)
@@ -78,7 +78,7 @@ describe('a full export', () => {
     }
   })
 
-  test('has the same sequence until something changes, and then the next', async () => {
+  longTest('has the same sequence until something changes, and then the next', async () => {
     const bench = await mirror()
     const sequences: number[] = []
     for (const change of [false, false, true]) {
@@ -151,7 +151,7 @@ describe('a full export', () => {
   })
 })
 
-test('a document that is damaged in the store is not exported', async () => {
+longTest('a document that is damaged in the store is not exported', async () => {
   const bench = await wholeMirror()
   const [document] = bench.store.carried.eachRow('catalog', 'catalog-document')
   const digest = document?.key ?? ''

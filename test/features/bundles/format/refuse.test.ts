@@ -59,7 +59,7 @@ let made: ReturnType<typeof makeHistory> | null = null
 const history = (): ReturnType<typeof makeHistory> => (made ??= makeHistory())
 
 describe('a bundle that does not match the stored data', () => {
-  test('is refused when its base is missing, and the base is named', async () => {
+  longTest('is refused when its base is missing, and the base is named', async () => {
     const { first, second, third } = await history()
     const there = below()
     expect(await there.refuses(third.files)).toMatch(/since bundle 2, which is missing.*none was/)
@@ -112,7 +112,7 @@ describe('a bundle that does not match the stored data', () => {
     expect(await there.refuses(twin)).toMatch(/went backwards.*same sequence 3 was imported/)
   })
 
-  test('is refused when it is of another mirror and older, and imported when it is not older', async () => {
+  longTest('is refused when it is of another mirror and older, and imported when it is not older', async () => {
     const { to, full } = await history()
     const there = below()
     const other = await above()

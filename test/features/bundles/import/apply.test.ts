@@ -193,7 +193,7 @@ describe('an import', () => {
     expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
   })
 
-  test('reports in a dry run what it would change, and changes nothing', async () => {
+  longTest('reports in a dry run what it would change, and changes nothing', async () => {
     const bench = await catalogAbove()
     const there = below()
     const { files } = await carry(bench.dir, folder())
@@ -256,7 +256,7 @@ describe('an import', () => {
     expect((there.store.runs.readConfirmedAt('osv') ?? 0) - before).toBeGreaterThan(3_600_000)
   })
 
-  test('with --again writes everything again, and repairs damage', async () => {
+  longTest('with --again writes everything again, and repairs damage', async () => {
     const bench = await catalogAbove()
     const there = below()
     const to = folder()

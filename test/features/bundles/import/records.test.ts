@@ -1,7 +1,8 @@
 import { createCipheriv, createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { crc32, deflateRawSync, gunzipSync } from 'node:zlib'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../../support/tables.ts'
 import { openBundle } from '../../../../src/features/bundles/import/open.ts'
 import { eachInChunk } from '../../../../src/features/bundles/import/records/layout.ts'
 import { sendRecords } from '../../../../src/features/bundles/import/records/read.ts'
@@ -70,7 +71,7 @@ describe.each([
   ['here', readHere],
   ['in a thread', readThere],
 ])('the records of a bundle, read %s', (_, read) => {
-  test('have the values and the bytes of their rows, whatever their size', async () => {
+  longTest('have the values and the bytes of their rows, whatever their size', async () => {
     const noise = createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16))
     const records = [
       given('A-1', Buffer.from('{"id":"A-1"}')),

@@ -39,7 +39,7 @@ describe('a bundle in parts', () => {
     expect(status).toBe(0)
   })
 
-  test('is found by any one of them, by its name, by the list, or by all in any order', async () => {
+  longTest('is found by any one of them, by its name, by the list, or by all in any order', async () => {
     const parts = files.slice(0, -1)
     for (const given of [[files[2] ?? ''], [path], [`${path}.sha256`], parts.toReversed(), files])
       expect(await refusal(given, whom)).toBeNull()

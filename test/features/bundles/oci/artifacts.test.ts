@@ -47,7 +47,7 @@ async function take(place: string, there = below()) {
 const left = (dir: string): string[] => readdirSync(dir).filter((name) => name.startsWith('.pm-'))
 
 describe('a bundle', () => {
-  test('goes through a registry as an artifact, and nothing else stays on either side', async () => {
+  longTest('goes through a registry as an artifact, and nothing else stays on either side', async () => {
     const registry = await startRegistry()
     const place = `oci://${registry.host}/acme/mirror:daily`
     const sent = await send(place)
@@ -81,7 +81,7 @@ describe('a bundle', () => {
     expect(looked.said).toContain('all match the manifest')
   })
 
-  test('goes into an image layout beside others, and a tag names the newest', async () => {
+  longTest('goes into an image layout beside others, and a tag names the newest', async () => {
     const layout = join(folder(), 'usb')
     expect(await send(`oci:${layout}:one`)).toMatchObject({ code: 0 })
     expect(await send(`oci:${layout}:daily`)).toMatchObject({ code: 0 })

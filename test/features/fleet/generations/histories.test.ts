@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { bothTest, LONG, test } from '../../../support/tables.ts'
+import { LONG, longTest, test } from '../../../support/tables.ts'
 import { type Step, histories, runHistory } from './histories.ts'
 
 const RUNS = LONG ? 1_000 : 25
 
-bothTest(
+longTest(
   'no history of crashes, zombies, lost answers and takeovers forks the chain, or makes a reader go back',
   async () => {
     await fc.assert(fc.asyncProperty(histories, runHistory), { numRuns: RUNS })

@@ -89,49 +89,52 @@ describe('a fleet', () => {
     expect(stateOf(bench.dir)).toEqual(stateOf(standby.dir))
   })
 
-  test('flips a reader at the time of the generation, and applies a full bundle and a delta as one step', async () => {
-    const bench = await leader()
-    const store = createMemoryBucket().client()
-    // Only the last full bundle and the last state are remembered as bases.
-    const config = nodeConfig(bench.dir, { PATCHMIRROR_BUNDLE_KEEP: '1' })
-    await publish(store, bench.dir, { config })
-    await change(bench)
-    await publish(store, bench.dir, { config })
-    const dir = folder()
-    const reader = createNode(store, { dir })
-    expect(await reader.catchUp()).toBe(2)
-    const before = stateOf(dir)
-    for (const _ of [3, 4]) {
+  longTest(
+    'flips a reader at the time of the generation, and applies a full bundle and a delta as one step',
+    async () => {
+      const bench = await leader()
+      const store = createMemoryBucket().client()
+      // Only the last full bundle and the last state are remembered as bases.
+      const config = nodeConfig(bench.dir, { PATCHMIRROR_BUNDLE_KEEP: '1' })
+      await publish(store, bench.dir, { config })
       await change(bench)
       await publish(store, bench.dir, { config })
-    }
-    const waits: number[] = []
-    let isEnding = true
-    const follower = createFollower({
-      store,
-      config: nodeConfig(dir),
-      trust: fleetTrust(),
-      now: Date.now,
-      waitUntil(at) {
-        waits.push(at)
-        expect(stateOf(dir)).toEqual(before)
-        return isEnding && waits.length > 1 ? Promise.reject(new Error('ended')) : Promise.resolve()
-      },
-    })
-    const { newest, behind } = await follower.look()
-    expect(behind).toBe(2)
-    if (newest === null) throw new Error('no generation')
-    const prepared = await follower.prepare(newest)
-    expect(prepared.bundles).toHaveLength(2)
-    // The program ends while the import waits for its time: nothing is stored.
-    await expect(follower.commit(prepared)).rejects.toThrow('ended')
-    expect(waits[1]).toBe(Date.parse(newest.generation.activateAt))
-    expect([stateOf(dir), follower.position()?.generation]).toEqual([before, 2])
-    isEnding = false
-    await follower.commit(prepared)
-    expect(follower.position()?.generation).toBe(4)
-    expect(stateOf(dir)).toEqual(stateOf(bench.dir))
-  })
+      const dir = folder()
+      const reader = createNode(store, { dir })
+      expect(await reader.catchUp()).toBe(2)
+      const before = stateOf(dir)
+      for (const _ of [3, 4]) {
+        await change(bench)
+        await publish(store, bench.dir, { config })
+      }
+      const waits: number[] = []
+      let isEnding = true
+      const follower = createFollower({
+        store,
+        config: nodeConfig(dir),
+        trust: fleetTrust(),
+        now: Date.now,
+        waitUntil(at) {
+          waits.push(at)
+          expect(stateOf(dir)).toEqual(before)
+          return isEnding && waits.length > 1 ? Promise.reject(new Error('ended')) : Promise.resolve()
+        },
+      })
+      const { newest, behind } = await follower.look()
+      expect(behind).toBe(2)
+      if (newest === null) throw new Error('no generation')
+      const prepared = await follower.prepare(newest)
+      expect(prepared.bundles).toHaveLength(2)
+      // The program ends while the import waits for its time: nothing is stored.
+      await expect(follower.commit(prepared)).rejects.toThrow('ended')
+      expect(waits[1]).toBe(Date.parse(newest.generation.activateAt))
+      expect([stateOf(dir), follower.position()?.generation]).toEqual([before, 2])
+      isEnding = false
+      await follower.commit(prepared)
+      expect(follower.position()?.generation).toBe(4)
+      expect(stateOf(dir)).toEqual(stateOf(bench.dir))
+    },
+  )
 
   test('refuses a delta where a record was changed here after it was prepared', async () => {
     const bench = await leader()

@@ -1,4 +1,5 @@
-import { afterEach, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeAll, expect } from 'vitest'
+import { longTest, test } from '../../../support/tables.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,7 +39,7 @@ async function openS3(options: Parameters<typeof startS3Server>[0]): Promise<{ s
 const failedOf = ({ checks }: Awaited<ReturnType<typeof probeStore>>) =>
   checks.filter(({ state }) => state === 'failed').map(({ name }) => name)
 
-test('a folder, a store in memory and one with the protocol of S3 pass, and nothing remains there', async () => {
+longTest('a folder, a store in memory and one with the protocol of S3 pass, and nothing remains there', async () => {
   const path = mkdtempSync(join(tmpdir(), 'patchmirror-probe-'))
   closing.push(() => rmSync(path, { recursive: true, force: true }))
   const bucket = createMemoryBucket()
@@ -56,7 +57,7 @@ test('a folder, a store in memory and one with the protocol of S3 pass, and noth
   expect(server.objects.size).toBe(0)
 })
 
-test('a store that checks a condition before it writes is refused as a keeper of the lease', async () => {
+longTest('a store that checks a condition before it writes is refused as a keeper of the lease', async () => {
   const { store } = await openS3({ checksThenActs: true })
   const report = await probeStore(store, { rounds: 2 })
   expect(failedOf(report)).toEqual(['put if absent', 'put if match'])

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Frame } from '../../../../src/base/json/envelope.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { longTest, test } from '../../../support/tables.ts'
 import { createPageMaker } from '../../../../src/features/pages/make-page.ts'
 import { makeOsvViews } from '../../../../src/features/scanners/views/osv/views.ts'
 import { openShortReads } from '../../../../src/store/reads.ts'
@@ -265,7 +266,7 @@ test('the answer to a search stays as it is, in the terminal and on a page', asy
   await expect(parts.join('\n')).toMatchFileSnapshot('./search.txt')
 })
 
-test('the lists of the catalog stay as they are, in the terminal and on a page', async () => {
+longTest('the lists of the catalog stay as they are, in the terminal and on a page', async () => {
   const lists: [string, string[]][] = [
     ['patches', ['list', 'patches']],
     ['patches?after=', ['list', 'patches', '--limit', '1']],

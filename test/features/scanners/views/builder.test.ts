@@ -144,7 +144,7 @@ longTest('a build waits for the end of the run whose snapshot it shows, unless a
   await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
 })
 
-test('what a client waits for while something is built is built next, although a run is under way', async () => {
+longTest('what a client waits for while something is built is built next, although a run is under way', async () => {
   const bench = await openBench()
   bench.setUnread([])
   const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'vex' })
@@ -156,32 +156,38 @@ test('what a client waits for while something is built is built next, although a
   await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' })
 })
 
-test('views are retried after their pause, although they are looked at all the time, and a repaired document ends it', async () => {
-  const bench = await openBench()
-  const builder = start(bench, { settleMs: 100, retryMs: 150 })
-  const looking = setInterval(() => builder.look(), 10)
-  onTestFinished(() => clearInterval(looking))
-  await expect.poll(builder.ended, SOON).toBeGreaterThan(1)
-  bench.setUnread([])
-  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', unread: 0, making: false })
-  expect(builder.warned).toHaveLength(1)
-})
+longTest(
+  'views are retried after their pause, although they are looked at all the time, and a repaired document ends it',
+  async () => {
+    const bench = await openBench()
+    const builder = start(bench, { settleMs: 100, retryMs: 150 })
+    const looking = setInterval(() => builder.look(), 10)
+    onTestFinished(() => clearInterval(looking))
+    await expect.poll(builder.ended, SOON).toBeGreaterThan(1)
+    bench.setUnread([])
+    await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', unread: 0, making: false })
+    expect(builder.warned).toHaveLength(1)
+  },
+)
 
-test('the VEX repository is made again where signatures come to something else, though nothing was published', async () => {
-  const bench = await openBench()
-  bench.setUnread([])
-  const builder = start(bench, { settleMs: 0, retryMs: NEVER })
-  expect(builder.stateOf('vex')).toMatchObject({ state: 'current', making: false })
-  const writes = openWrites(bench.dir)
-  const result = { path: '/v1/tags/t/vex', answer: '', basis: '', signer: null, reason: null, subject: null }
-  writes.catalog.putSignature({ ...result, state: 'failed', isEnforced: true }, false)
-  writes.close()
-  expect(builder.stateOf('vex')).toMatchObject({ state: 'behind' })
-  builder.look()
-  await expect
-    .poll(() => builder.stateOf('vex'), SOON)
-    .toMatchObject({ state: 'current', snapshot: 'c1', making: false })
-})
+longTest(
+  'the VEX repository is made again where signatures come to something else, though nothing was published',
+  async () => {
+    const bench = await openBench()
+    bench.setUnread([])
+    const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+    expect(builder.stateOf('vex')).toMatchObject({ state: 'current', making: false })
+    const writes = openWrites(bench.dir)
+    const result = { path: '/v1/tags/t/vex', answer: '', basis: '', signer: null, reason: null, subject: null }
+    writes.catalog.putSignature({ ...result, state: 'failed', isEnforced: true }, false)
+    writes.close()
+    expect(builder.stateOf('vex')).toMatchObject({ state: 'behind' })
+    builder.look()
+    await expect
+      .poll(() => builder.stateOf('vex'), SOON)
+      .toMatchObject({ state: 'current', snapshot: 'c1', making: false })
+  },
+)
 
 longTest('a kind whose build fails delays no other, and is built at its next snapshot', async () => {
   const bench = await openBench()

@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
+import { longTest, test } from '../../../support/tables.ts'
 import { exportDb } from '../../../../src/features/scanners/views/export-db.ts'
 import { FILLED_AT } from '../../../support/filled-store.ts'
 import { closeBenches, filesIn, openBench, record } from './fixtures.ts'
@@ -54,7 +55,7 @@ async function asked(root: string, questions: [ecosystem: string, name: string][
   return JSON.parse(stdout) as string[][]
 }
 
-test('osv-offline finds in the files of export-db what the records say, without a network', async () => {
+longTest('osv-offline finds in the files of export-db what the records say, without a network', async () => {
   const { open, target } = await bench()
   const { written } = exportDb(open(), target, [], 'renovate')
   expect(written.toSorted()).toEqual(['crates.io', 'go', 'maven', 'npm', 'pypi'].map((name) => `${name}.nedb`))

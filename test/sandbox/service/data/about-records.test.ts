@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../../support/tables.ts'
 import type { Sandbox, SandboxOptions } from '../../server.ts'
 import { sandboxes } from '../../fixtures.ts'
 
@@ -61,7 +62,7 @@ function allStates(sandbox: Sandbox): string[][] {
 
 const OPTIONS: SandboxOptions = { records: 1_500, seed: 4, service: { tags: 20 } }
 
-test('VEX of a tag is about vulnerabilities that records have of packages in its own SBOM, in every state', async () => {
+longTest('VEX of a tag is about vulnerabilities that records have of packages in its own SBOM, in every state', async () => {
   const states = allStates(await open(OPTIONS))
   expect(states.filter((ofTag) => ofTag.length > 2).length).toBeGreaterThan(states.length / 2)
   expect(new Set(states.flat())).toEqual(

@@ -191,7 +191,7 @@ longTest('a document that is aborted leaves no rows, not even in the temporary t
   expect(count.get()).toBe(0)
 })
 
-test('a document that many tags share is stored once, and is removed with the last of them', async () => {
+longTest('a document that many tags share is stored once, and is removed with the last of them', async () => {
   const made = await mirrored({ ...SMALL, tags: 5 }) // the fourth tag shares its SBOM with the third, the fifth its VEX
   const { service } = made.sandbox
   const tags = service.ids('tags')

@@ -29,7 +29,7 @@ test('an artifact published after its tag is found the next day', async () => {
   expect(mirror).toEqual(upstream)
 })
 
-test('a 204 is served as a 204, as old as the service’s last answer, and requested once a day', async () => {
+longTest('a 204 is served as a 204, as old as the service’s last answer, and requested once a day', async () => {
   let now = noon(Date.now() - 10 * DAY) // what is none is asked for again on each day of UTC
   const made = await catalogBench(SERVICE, {
     env: ENV,

@@ -36,7 +36,7 @@ function digestOf({ dir }: CatalogBench): string {
 const asOf = async (made: CatalogBench, path: string): Promise<number> =>
   Date.parse((await made.ask(path)).headers.get('x-mirror-as-of') ?? '')
 
-test('a reconcile finds an item that changed without a change of its list entry', async () => {
+longTest('a reconcile finds an item that changed without a change of its list entry', async () => {
   const made = await mirrored()
   const { service } = made.sandbox
   const [id = ''] = service.ids('packages')

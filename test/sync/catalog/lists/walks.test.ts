@@ -63,7 +63,7 @@ describe('an unreadable list', () => {
     },
   )
 
-  test('in the first run is served as 503 until it can be read', async () => {
+  longTest('in the first run is served as 503 until it can be read', async () => {
     const made = await catalogBench(SMALL, { env: ALL })
     made.sandbox.faults.set('/v1/packages/', { kind: 'html' })
     expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
@@ -76,23 +76,26 @@ describe('an unreadable list', () => {
   })
 })
 
-test('a list that had several pages and gives only one of a usual size loses no item: the run is partial', async () => {
-  const made = await mirrored(TWO_PAGES)
-  const held = idsOf(made, PATCHES)
-  const upstream = (await (await made.askUpstream(`${PATCHES}?limit=25`)).json()) as {
-    tickets: object[]
-  }
-  expect(upstream.tickets).toHaveLength(25)
-  const body = JSON.stringify({ tickets: upstream.tickets })
-  made.sandbox.faults.set(PATCHES, { kind: 'body', body, type: 'application/json' })
-  const report = await made.run('catalog')
-  expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
-  expect(report.message).toMatch(/25 items, a usual page size.*; it had \d+ items on several pages/)
-  expect(idsOf(made, PATCHES)).toEqual(held)
-  made.sandbox.faults.clear()
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  expect(await differences(made)).toEqual([])
-})
+longTest(
+  'a list that had several pages and gives only one of a usual size loses no item: the run is partial',
+  async () => {
+    const made = await mirrored(TWO_PAGES)
+    const held = idsOf(made, PATCHES)
+    const upstream = (await (await made.askUpstream(`${PATCHES}?limit=25`)).json()) as {
+      tickets: object[]
+    }
+    expect(upstream.tickets).toHaveLength(25)
+    const body = JSON.stringify({ tickets: upstream.tickets })
+    made.sandbox.faults.set(PATCHES, { kind: 'body', body, type: 'application/json' })
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+    expect(report.message).toMatch(/25 items, a usual page size.*; it had \d+ items on several pages/)
+    expect(idsOf(made, PATCHES)).toEqual(held)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  },
+)
 
 describe('a list without an end', () => {
   const ways: [string, Fault, RegExp][] = [
@@ -103,7 +106,7 @@ describe('a list without an end', () => {
       /page 2 only repeats items of earlier pages/,
     ],
   ]
-  bothTest.each(telling(ways, 'empty pages without end'))(
+  longTest.each(ways)(
     'that has %s ends there: what was read and what is stored stays, and the run is partial',
     async (_way, fault, why) => {
       const made = await mirrored(TWO_PAGES)

@@ -70,7 +70,7 @@ describe('the derived archive', () => {
     expect(state(one)).toEqual(state(two))
   })
 
-  test('is the same for the same snapshot id, whatever happened between', async () => {
+  longTest('is the same for the same snapshot id, whatever happened between', async () => {
     const made = await synced({ sandbox: { records: 60, large: 0 } })
     const [id = ''] = made.sandbox.feed.ids()
     const content = made.sandbox.feed.record(id)

@@ -44,7 +44,7 @@ describe('the download of the archive', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('continues through any number of interruptions as long as each attempt makes progress', async () => {
+  longTest('continues through any number of interruptions as long as each attempt makes progress', async () => {
     const made = await bench({ sandbox: LARGE, limits: NO_SINGLES })
     const size = made.sandbox.feed.archive().length
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: Math.ceil(size / 5) })

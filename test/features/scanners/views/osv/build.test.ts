@@ -8,7 +8,7 @@ import { checkViews } from '../../../../../src/features/scanners/views/check.ts'
 import { generateRecord } from '../../../../sandbox/feed/generate.ts'
 import { createRandom } from '../../../../sandbox/feed/random.ts'
 import { FILLED_AT } from '../../../../support/filled-store.ts'
-import { bothTest, LONG, telling, test } from '../../../../support/tables.ts'
+import { LONG, longTest, test } from '../../../../support/tables.ts'
 import { type ViewsBench, assetsOf, closeBenches, filesIn, openBench, record, textOf } from '../fixtures.ts'
 
 afterEach(closeBenches)
@@ -136,23 +136,20 @@ const sorted = (assets: Record<string, string>): string[] =>
     .map(([path, digest]) => `${path} ${digest}`)
     .sort()
 
-bothTest.each(LONG ? [1, 2] : [1])(
-  'an incremental build gives the same views as a full build: history %i',
-  async (seed) => {
-    const bench = openBench()
-    for (const [at, records] of history(seed, LONG ? 4 : 3).entries()) {
-      bench.store.publishOsv(records, FILLED_AT + at * DAY)
-      const made = await bench.make()
-      expect(made?.incremental).toBe(at > 0)
-      const other = openBench()
-      other.store.publishOsv(records, FILLED_AT + at * DAY)
-      await other.make()
-      expect(sorted(assetsOf(bench.open()))).toEqual(sorted(assetsOf(other.open())))
-    }
-  },
-)
+longTest.each([1, 2])('an incremental build gives the same views as a full build: history %i', async (seed) => {
+  const bench = openBench()
+  for (const [at, records] of history(seed, LONG ? 4 : 3).entries()) {
+    bench.store.publishOsv(records, FILLED_AT + at * DAY)
+    const made = await bench.make()
+    expect(made?.incremental).toBe(at > 0)
+    const other = openBench()
+    other.store.publishOsv(records, FILLED_AT + at * DAY)
+    await other.make()
+    expect(sorted(assetsOf(bench.open()))).toEqual(sorted(assetsOf(other.open())))
+  }
+})
 
-test('an incremental build reads changed records only, reuses files, and keeps two generations', async () => {
+longTest('an incremental build reads changed records only, reuses files, and keeps two generations', async () => {
   const bench = openBench()
   const names: string[] = []
   for (const [at, tag] of ['one', 'two', 'three'].entries()) {
@@ -244,23 +241,20 @@ function flip(path: string): void {
   writeFileSync(path, bytes)
 }
 
-bothTest.each(telling(DAMAGE, 'an archive with another byte'))(
-  'a build does not reuse a generation with %s',
-  async (_, damage) => {
-    const bench = openBench()
-    bench.store.publishOsv(RECORDS)
-    await bench.make()
-    const sound = assetsOf(bench.open())
-    expect(checkViews(bench.dir)).toEqual([])
-    damage(bench.folder())
-    expect(checkViews(bench.dir)).toMatchObject([{ kind: 'osv' }])
-    expect(await bench.make({ rebuild: true })).toMatchObject({ incremental: false })
-    expect(assetsOf(bench.open())).toEqual(sound)
-    damage(bench.folder())
-    bench.store.publishOsv({ ...RECORDS, more: '{}' }, FILLED_AT + DAY)
-    expect(await bench.make()).toMatchObject({ incremental: false })
-  },
-)
+longTest.each(DAMAGE)('a build does not reuse a generation with %s', async (_, damage) => {
+  const bench = openBench()
+  bench.store.publishOsv(RECORDS)
+  await bench.make()
+  const sound = assetsOf(bench.open())
+  expect(checkViews(bench.dir)).toEqual([])
+  damage(bench.folder())
+  expect(checkViews(bench.dir)).toMatchObject([{ kind: 'osv' }])
+  expect(await bench.make({ rebuild: true })).toMatchObject({ incremental: false })
+  expect(assetsOf(bench.open())).toEqual(sound)
+  damage(bench.folder())
+  bench.store.publishOsv({ ...RECORDS, more: '{}' }, FILLED_AT + DAY)
+  expect(await bench.make()).toMatchObject({ incremental: false })
+})
 
 test('damaged bytes of a view are never served', async () => {
   const bench = openBench()

@@ -104,7 +104,7 @@ longTest('an archive that has all records as they are published is another name 
   await expectSameAsFull(bench, records, FILLED_AT + 3 * DAY)
 })
 
-test('an update reads the records that the change log names, and compares all where it does not say', async () => {
+longTest('an update reads the records that the change log names, and compares all where it does not say', async () => {
   const bench = openBench()
   const records: Record<string, string> = {}
   for (const id of 'abcdef') records[id] = record(id, '2026-05-01', ['Root:npm', id])
@@ -147,21 +147,24 @@ test('an update reads the records that the change log names, and compares all wh
   expect(bench.open().readUpstreamRecord('f')).toBeNull()
 })
 
-test('a first build of many records has the rows of an updated one, also where an archive begins as the published one', async () => {
-  const bench = openBench()
-  const ids = Array.from({ length: 130 }, (_, i) => `R-${1000 + i}`)
-  const all = ids.map((id, i) => {
-    const plain = () => record(id, '2026-05-01', ['Root:npm', 'p'], ['Root:Debian:12', `q${-i}`])
-    return [id, i < 8 ? largeRecord(id, 'Root:npm') : plain()] as const
-  })
-  const records = { ...Object.fromEntries(all), Z: record('Z', '2026-06-01', ['npm', 'p']) }
-  bench.store.publishOsv(Object.fromEntries(all.slice(0, 60)), FILLED_AT)
-  await bench.make()
-  bench.store.publishOsv(records, FILLED_AT + DAY)
-  expect(await bench.make()).toMatchObject({ incremental: true, records: 131 })
-  await expectSameAsFull(bench, records, FILLED_AT + DAY)
-  expect(bench.open().listCandidates('npm', 'p', '', 200)).toHaveLength(131)
-})
+longTest(
+  'a first build of many records has the rows of an updated one, also where an archive begins as the published one',
+  async () => {
+    const bench = openBench()
+    const ids = Array.from({ length: 130 }, (_, i) => `R-${1000 + i}`)
+    const all = ids.map((id, i) => {
+      const plain = () => record(id, '2026-05-01', ['Root:npm', 'p'], ['Root:Debian:12', `q${-i}`])
+      return [id, i < 8 ? largeRecord(id, 'Root:npm') : plain()] as const
+    })
+    const records = { ...Object.fromEntries(all), Z: record('Z', '2026-06-01', ['npm', 'p']) }
+    bench.store.publishOsv(Object.fromEntries(all.slice(0, 60)), FILLED_AT)
+    await bench.make()
+    bench.store.publishOsv(records, FILLED_AT + DAY)
+    expect(await bench.make()).toMatchObject({ incremental: true, records: 131 })
+    await expectSameAsFull(bench, records, FILLED_AT + DAY)
+    expect(bench.open().listCandidates('npm', 'p', '', 200)).toHaveLength(131)
+  },
+)
 
 test('a generation that earlier rules made is not updated: the next one is built from the beginning', async () => {
   const bench = openBench()

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../../../support/tables.ts'
 import { createMerge } from '../../../../../src/features/scanners/views/vex/merge.ts'
 import { type OpenVex, readOpenVex } from '../../../../../src/features/scanners/views/vex/openvex.ts'
 import { sourceOf } from '../../../../../src/features/scanners/views/vex/plan.ts'
@@ -28,7 +29,7 @@ function mixed(numbers: readonly number[], dice: Dice): number[] {
     .map(([, one]) => one)
 }
 
-test('a merged document that is changed is the one that is merged from the beginning, whatever the order', () => {
+longTest('a merged document that is changed is the one that is merged from the beginning, whatever the order', () => {
   const dice = createDice(2)
   let shared = 0
   for (let round = 0; round < 300; round++) {

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../../../support/tables.ts'
 import { readVexGeneration } from '../../../../../src/features/scanners/store/generations.ts'
 import { makeVexRepository } from '../../../../../src/features/scanners/views/vex/repository.ts'
 import { VEX_ARCHIVE, VEX_MANIFEST } from '../../../../../src/features/scanners/routes/vex.ts'
@@ -10,7 +11,7 @@ import { performTask } from '../../../../../src/features/scanners/views/task.ts'
 import { serveFolder } from '../../../bundles/air-gap.ts'
 import { catalogBench } from '../../../../support/catalog/mirror.ts'
 
-test('an answer of the VEX repository names the snapshot that its bytes were made of', async () => {
+longTest('an answer of the VEX repository names the snapshot that its bytes were made of', async () => {
   const bench = await catalogBench({ images: 2, tags: 6, packages: 2, tickets: 2 })
   const make = () => performTask({ dataDir: bench.dir, kind: 'vex', vendors: ['Root'], rebuild: false })
   await bench.run('catalog')

@@ -1,7 +1,8 @@
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../../../support/tables.ts'
 import {
   VEX_FILE,
   readVexGeneration,
@@ -12,10 +13,13 @@ import {
 import { createDice } from '../../../../support/dice.ts'
 import { type VexBench, anyOpenVex, followHistory, openVexBench } from './history.ts'
 
-test('a repository that follows changed documents has the bytes of one that is made from the beginning', async () => {
-  const copied = await followHistory(openVexBench(), createDice(5), 16)
-  expect(copied).toBeGreaterThan(10)
-})
+longTest(
+  'a repository that follows changed documents has the bytes of one that is made from the beginning',
+  async () => {
+    const copied = await followHistory(openVexBench(), createDice(5), 16)
+    expect(copied).toBeGreaterThan(10)
+  },
+)
 
 const stated = (name: string, ...products: string[]): Buffer =>
   Buffer.from(
