@@ -367,7 +367,7 @@ test('a record names the mirrored tags with it to clients with a key alone', asy
   expect((await fetch(`${mirror.url}/-/records/${record}`, { headers: bearer('wrong') })).status).toBe(401)
   const title = 'Mirrored tags with it'
   const { html } = await pageOf(`${UI}record?id=${record}`)
-  expect([html.includes(title), html.includes(`tag?id=${tag?.id ?? ''}`)]).toEqual([true, true])
+  expect([html.includes(title), html.includes(`tag-findings?id=${tag?.id ?? ''}`)]).toEqual([true, true])
   const openPage = await fetch(`${mirror.url}${UI}record?id=${record}`, { headers: { accept: 'text/html' } })
   expect([openPage.status, (await openPage.text()).includes(title)]).toEqual([200, false])
 })

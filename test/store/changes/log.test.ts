@@ -136,11 +136,12 @@ describe('the change log', () => {
     })
     const span = { source: 'osv', after: 1, until: 3 } as const
     expect(store.changes.listChanged(span, '', 10)).toEqual([
-      { name: 'a', change: 'changed', log: 2, snapshot: 's3' },
-      { name: 'b', change: 'removed', log: 2, snapshot: 's2' },
-      { name: 'e', change: 'added', log: 2, snapshot: 's3' },
+      { name: 'a', change: 'changed', log: 2, snapshot: 's3', publishedAt: NOW },
+      { name: 'b', change: 'removed', log: 2, snapshot: 's2', publishedAt: NOW },
+      { name: 'e', change: 'added', log: 2, snapshot: 's3', publishedAt: NOW },
     ])
-    expect(store.changes.listChanged(span, 'a', 1)).toEqual([{ name: 'b', change: 'removed', log: 2, snapshot: 's2' }])
+    const [, second] = store.changes.listChanged(span, '', 2)
+    expect(store.changes.listChanged(span, 'a', 1)).toEqual([second])
     expect(store.changes.findInLog('s1')).toEqual([{ source: 'osv', after: 1 }])
     expect(store.changes.findInLog('none')).toEqual([])
   })
