@@ -177,6 +177,7 @@ const CORE_MUTATIONS: readonly Mutation[] = [
     from: 'if (!records.delete(record)) records.add(record)',
     to: 'records.add(record)',
     tests: ['test/features/findings/vex.test.ts'],
+    suite: 'long',
   }),
   mutation('a fix under another text of the same version is lowered', {
     file: 'src/documents/differences/differences.ts',

@@ -115,6 +115,7 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
     from: '() => proveDocument(bundle, { value: document.value, chunks })',
     to: '() => Promise.resolve(chunks)',
     tests: ['test/features/bundles/export/export.test.ts'],
+    suite: 'long',
   }),
   mutation('a content digest of some of the sources is given as that of all', {
     file: 'src/store/replication/content.ts',
@@ -149,6 +150,7 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
       'test/features/fleet/generations/publish-follow.test.ts',
       'test/features/fleet/generations/histories.test.ts',
     ],
+    suite: 'long',
   }),
   mutation('a merged VEX document has statements of one time in the reverse order', {
     file: 'src/features/scanners/views/vex/merge.ts',
