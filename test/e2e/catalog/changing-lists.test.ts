@@ -4,7 +4,8 @@ import { PAGING_FORMS, answerIn } from '../../support/catalog/paging-forms.ts'
 import { bothTest, telling } from '../../support/tables.ts'
 
 const PATH = '/v1/patches'
-const COUNT = 60 // three pages of 25, the last of 10
+const PAGE = 25
+const COUNT = 60 // three pages, the last of 10
 
 type Ticket = ReturnType<typeof tickets>[number]
 
@@ -30,7 +31,7 @@ function idsOf({ store }: PlainBench): string[] {
 
 bothTest.each(telling(FORMS, 'nothing, a fixed page, offset'))(
   'a run that ends as complete has lost no item of a list that changes between two pages: %s',
-  async (_name, form) => {
+  async (name, form) => {
     for (const [what, change] of Object.entries(CHANGES)) {
       const all = tickets(COUNT)
       let isArmed = false
@@ -50,8 +51,11 @@ bothTest.each(telling(FORMS, 'nothing, a fixed page, offset'))(
       const lost = all.map(({ ticket_id: id }) => id).filter((id) => before.has(id) && !stored.has(id))
       expect({ what, lost }).toEqual({ what, lost: [] })
       expect(['complete', 'partial']).toContain(state)
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-      expect(idsOf(made).sort()).toEqual(all.map(({ ticket_id: id }) => id).sort())
+      // A refusal behind a full page is no evidence of the end: nothing is removed.
+      const isProved = !name.endsWith('400 behind the last') || all.length % PAGE !== 0
+      expect(await made.run('catalog')).toMatchObject({ state: isProved ? 'complete' : 'partial' })
+      const expected = isProved ? all.map(({ ticket_id: id }) => id) : [...before]
+      expect(idsOf(made).sort()).toEqual(expected.sort())
     }
   },
 )

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
@@ -765,7 +765,9 @@ const CASES: Case[] = [
         seconds: 30,
         expiresAt: '2026-01-01T00:00:00.000Z',
       }
-      writeFileSync(join(joinFleet(made), 'lease.json'), JSON.stringify(former))
+      const lease = join(joinFleet(made), 'lease.json')
+      writeFileSync(lease, JSON.stringify(former))
+      utimesSync(lease, 0, 0) // its date by the store
     },
   ],
   [

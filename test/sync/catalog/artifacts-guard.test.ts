@@ -184,6 +184,8 @@ longTest('aliases that come in mass are refused where mirrored VEX rules them ou
 
 longTest('the first VEX of a new tag is believed of that tag, and of no other', async () => {
   const { made, other } = await judged()
+  const digest = digestFor('d')
+  made.sandbox.service.change('tags', other, { digest })
   const added = made.sandbox.service.addTag()
   const path = `/v1/tags/${added}/vex`
   made.sandbox.service.writeArtifact('tag', added, 'sbom', sbomOf(added, ...PURLS))
@@ -201,7 +203,7 @@ longTest('the first VEX of a new tag is believed of that tag, and of no other', 
       statements,
     })
   }
-  made.sandbox.service.writeArtifact('tag', added, 'vex', about(other))
+  made.sandbox.service.writeArtifact('tag', added, 'vex', about(`image@${encodeURIComponent(digest)}`))
   expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { doubts: 60 } })
   made.sandbox.service.writeArtifact('tag', added, 'vex', about(added))
   const report = await made.run('catalog')
