@@ -22,7 +22,7 @@ export default defineConfig({
   test: {
     testTimeout: 600_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: 180_000 } },
+    expect: { poll: { interval: 20, timeout: 180_000 } }, // the interval of the fast suite
     passWithNoTests: true, // a group of a file, all of whose tests the fast suite runs
     globalSetup: ['test/support/long-suite.ts'],
     sequence: { sequencer: ProcessesFirst },

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
+import { longTest, test } from './support/tables.ts'
 import { FEATURES } from '../src/features.ts'
 import { countHouse } from './support/house.ts'
 import { type Import, type Source, findCycle, importsOf, loadedWith, readSources } from './support/sources.ts'
@@ -181,7 +182,7 @@ describe('the imports of source files', () => {
   })
 })
 
-test('the core imports no feature, and there is one of each', () => {
+longTest('the core imports no feature, and there is one of each', () => {
   const counts = countHouse({ sources: SOURCES, own: OWN, tests: TESTS.map(({ text }) => text) })
   const apart = ['files that one file of their folder imports', filesApart(Infinity).length] as const
   process.stdout.write(`${[...counts, apart].map(([what, count]) => `${what}: ${count}`).join('\n')}\n`)

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from './support/tables.ts'
 
 /**
  * Words that once stood for something else in this project, with the word to use (docs/reference/glossary.md). Names of
@@ -51,7 +52,7 @@ function placesIn(path: string): string[] {
     )
 }
 
-test('code and documents use the words of the glossary', () => {
+longTest('code and documents use the words of the glossary', () => {
   const paths = [...SOURCES.map((path) => join('src', path)), ...DOCUMENTS]
   expect(paths.flatMap(placesIn)).toEqual([])
 })

@@ -115,7 +115,7 @@ describe('the command line', () => {
     expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
   })
 
-  test('a synonym and a former name of a command are answered with the command, which exists', async () => {
+  longTest('a synonym and a former name of a command are answered with the command, which exists', async () => {
     const names = new Set(VERBS.map(({ path }) => path))
     for (const [words, command] of listSynonyms()) {
       expect([words, names.has(words)]).toEqual([words, false])
@@ -447,7 +447,7 @@ describe('the command line', () => {
     )
   })
 
-  test('a decision about nothing names what waits, and creates no database', async () => {
+  longTest('a decision about nothing names what waits, and creates no database', async () => {
     for (const decide of ['approve', 'reject']) {
       const { code, err } = await patchmirror(decide, '1')
       expect([code, err]).toEqual([1, expect.stringContaining('there is no run 1: nothing has run')])

@@ -306,25 +306,28 @@ longTest('findings of a tag that was removed says when, and what changed in it b
   expect(out).toMatch(new RegExp(`^tag ${tag.name}\\nremoved 20\\S+Z; what changed before is kept\\n\\nchanges since`))
 })
 
-test('match builds the index of packages where no daemon has built it, and says what is missing where it cannot', async () => {
-  const bench = await createBench({ sandbox: { records: 5 } })
-  onTestFinished(() => bench.close())
-  const sbom = join(bench.dir, 'bom.json')
-  const component = { type: 'library', name: 'none', version: '1', purl: 'pkg:npm/none@1' }
-  writeFileSync(sbom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components: [component] }))
-  const match = () => run(['match', sbom], { PATCHMIRROR_DATA_DIR: bench.dir }, bench.dir)
-  await bench.run('feeds')
-  const early = await match()
-  expect([early.code, early.err]).toEqual([
-    3,
-    expect.stringContaining('no OSV records are mirrored; run "patchmirror sync osv"'),
-  ])
-  await bench.run('osv')
-  const first = await match()
-  expect([first.code, first.err, first.out]).toEqual([
-    0,
-    expect.stringContaining('building the index of packages, once'),
-    expect.stringMatching(/1 package, no findings/),
-  ])
-  expect((await match()).err).not.toContain('building')
-})
+longTest(
+  'match builds the index of packages where no daemon has built it, and says what is missing where it cannot',
+  async () => {
+    const bench = await createBench({ sandbox: { records: 5 } })
+    onTestFinished(() => bench.close())
+    const sbom = join(bench.dir, 'bom.json')
+    const component = { type: 'library', name: 'none', version: '1', purl: 'pkg:npm/none@1' }
+    writeFileSync(sbom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components: [component] }))
+    const match = () => run(['match', sbom], { PATCHMIRROR_DATA_DIR: bench.dir }, bench.dir)
+    await bench.run('feeds')
+    const early = await match()
+    expect([early.code, early.err]).toEqual([
+      3,
+      expect.stringContaining('no OSV records are mirrored; run "patchmirror sync osv"'),
+    ])
+    await bench.run('osv')
+    const first = await match()
+    expect([first.code, first.err, first.out]).toEqual([
+      0,
+      expect.stringContaining('building the index of packages, once'),
+      expect.stringMatching(/1 package, no findings/),
+    ])
+    expect((await match()).err).not.toContain('building')
+  },
+)

@@ -521,7 +521,7 @@ describe('match', () => {
     )
   })
 
-  test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {
+  longTest('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {
     const wrong: [string[], RegExp][] = [
       [[join(folder, 'none')], /there is no such file/],
       [[folder], /cannot be read/],
@@ -558,43 +558,46 @@ test.each([
   expect(await run(args, env, '/')).toMatchObject({ code: 0, err: '', out: first.out })
 })
 
-test('an index of packages of an earlier snapshot is built again, or beside a daemon, which does that, named', async () => {
-  const home = mkdtempSync(join(tmpdir(), 'patchmirror-index-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
-  const ranges = [{ type: 'SEMVER', events: [{ introduced: '0' }] }]
-  const publish = (...names: string[]): void => {
-    const store = openFilledStore(home)
-    const affected = (name: string) => [{ package: { ecosystem: 'npm', name }, ranges }]
-    const of = (name: string) => JSON.stringify({ id: `P-${name}`, affected: affected(name) })
-    store.publishOsv(Object.fromEntries(names.map((name) => [`P-${name}`, of(name)])))
-    store.close()
-  }
-  const ask = (...args: string[]) =>
-    run(args, { PATCHMIRROR_DATA_DIR: home, PATCHMIRROR_SERVER_STALE_ACTION: 'serve' }, '/')
-  publish('one')
-  expect(await ask('search', 'two')).toMatchObject({ code: 1 })
-  publish('one', 'two')
-  const daemon = acquireLock(home, 'serve')
-  onTestFinished(() => daemon.release())
-  for (const command of ['search', 'show']) {
-    const { code, err } = await ask(command, 'two')
-    expect([code, err]).toEqual([3, expect.stringContaining('those of the earlier snapshot')])
-  }
-  const listed = await ask('list', 'records', '--ecosystem', 'npm', '--csv')
-  expect([listed.code, listed.err]).toEqual([0, expect.stringContaining('those of the earlier snapshot')])
-  daemon.release()
-  const found = await ask('search', 'two')
-  expect([found.code, found.err]).toEqual([0, expect.stringContaining('no daemon runs that builds it')])
-  expect((await ask('list', 'records', '--ecosystem', 'npm', '--csv')).out).toContain('P-two')
-  publish('one', 'two', 'three')
-  const bom = join(home, 'bom.json')
-  const purl = 'pkg:npm/three@1.0.0'
-  writeFileSync(
-    bom,
-    JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'three', purl }] }),
-  )
-  expect((await ask('match', bom, '--json')).out).toContain('P-three')
-})
+longTest(
+  'an index of packages of an earlier snapshot is built again, or beside a daemon, which does that, named',
+  async () => {
+    const home = mkdtempSync(join(tmpdir(), 'patchmirror-index-'))
+    onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+    const ranges = [{ type: 'SEMVER', events: [{ introduced: '0' }] }]
+    const publish = (...names: string[]): void => {
+      const store = openFilledStore(home)
+      const affected = (name: string) => [{ package: { ecosystem: 'npm', name }, ranges }]
+      const of = (name: string) => JSON.stringify({ id: `P-${name}`, affected: affected(name) })
+      store.publishOsv(Object.fromEntries(names.map((name) => [`P-${name}`, of(name)])))
+      store.close()
+    }
+    const ask = (...args: string[]) =>
+      run(args, { PATCHMIRROR_DATA_DIR: home, PATCHMIRROR_SERVER_STALE_ACTION: 'serve' }, '/')
+    publish('one')
+    expect(await ask('search', 'two')).toMatchObject({ code: 1 })
+    publish('one', 'two')
+    const daemon = acquireLock(home, 'serve')
+    onTestFinished(() => daemon.release())
+    for (const command of ['search', 'show']) {
+      const { code, err } = await ask(command, 'two')
+      expect([code, err]).toEqual([3, expect.stringContaining('those of the earlier snapshot')])
+    }
+    const listed = await ask('list', 'records', '--ecosystem', 'npm', '--csv')
+    expect([listed.code, listed.err]).toEqual([0, expect.stringContaining('those of the earlier snapshot')])
+    daemon.release()
+    const found = await ask('search', 'two')
+    expect([found.code, found.err]).toEqual([0, expect.stringContaining('no daemon runs that builds it')])
+    expect((await ask('list', 'records', '--ecosystem', 'npm', '--csv')).out).toContain('P-two')
+    publish('one', 'two', 'three')
+    const bom = join(home, 'bom.json')
+    const purl = 'pkg:npm/three@1.0.0'
+    writeFileSync(
+      bom,
+      JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'three', purl }] }),
+    )
+    expect((await ask('match', bom, '--json')).out).toContain('P-three')
+  },
+)
 
 /** The repository of a mirrored tag. */
 async function aRepository(): Promise<string> {
@@ -762,54 +765,57 @@ test('show lists the records that name a CVE where there are several', async () 
   for (const id of ['GHSA-1', 'GHSA-2']) expect(out).toMatch(new RegExp(`^${id} .*other id`, 'm'))
 })
 
-test('what is not there is exit 1, and what this mirror cannot know is exit 3, with different reasons', async () => {
-  const gone = await ask('show', 'GONE-1')
-  expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string })
-  const removed = 'removed 2026-07-01T00:00:00.000Z'
-  const seen = 'first seen here 2026-07-01T00:00:00.000Z'
-  expect(gone.err).toContain(`the record GONE-1: ${removed}, ${seen}`)
-  expect(await ask('show', 'NONE-1')).toMatchObject({
-    code: 1,
-    err: expect.stringMatching(/^patchmirror: not found: /) as string,
-  })
-  expect(await ask('search', 'none')).toMatchObject({ code: 1 })
-  const empty = { PATCHMIRROR_DATA_DIR: join(scratch(), 'data') }
-  const bom = join(scratch(), 'bom.json')
-  writeFileSync(bom, '{"bomFormat":"CycloneDX","specVersion":"1.6"}')
-  for (const args of [
-    ['search', 'x'],
-    ['show', 'x'],
-    ['list', 'tags'],
-    ['list', 'patches'],
-    ['match', bom],
-  ]) {
-    const { code, err } = await run(args, empty, '/')
-    expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^patchmirror: no snapshot yet: /)])
-  }
-  expect((await run(['changes'], empty, '/')).code).toBe(3)
-  expect((await run(['list', 'records'], empty, '/')).code).toBe(3)
-  const old = {
-    PATCHMIRROR_DATA_DIR: dir,
-    PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1',
-    PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse',
-  }
-  for (const args of [
-    ['show', 'GHSA-1'],
-    ['match', bom],
-  ]) {
-    const refused = await run([...args, '--json'], old, '/')
-    expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
-  }
-  const why = 'older than sync.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
-  const listed = await run(['list', 'records'], old, '/')
-  const exported = await run(['list', 'records', '--csv'], old, '/')
-  expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true])
-  expect([exported.code, exported.out.split('\n')[0], exported.err.endsWith(why)]).toEqual([
-    0,
-    expect.stringMatching(/^id,/),
-    true,
-  ])
-})
+longTest(
+  'what is not there is exit 1, and what this mirror cannot know is exit 3, with different reasons',
+  async () => {
+    const gone = await ask('show', 'GONE-1')
+    expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string })
+    const removed = 'removed 2026-07-01T00:00:00.000Z'
+    const seen = 'first seen here 2026-07-01T00:00:00.000Z'
+    expect(gone.err).toContain(`the record GONE-1: ${removed}, ${seen}`)
+    expect(await ask('show', 'NONE-1')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^patchmirror: not found: /) as string,
+    })
+    expect(await ask('search', 'none')).toMatchObject({ code: 1 })
+    const empty = { PATCHMIRROR_DATA_DIR: join(scratch(), 'data') }
+    const bom = join(scratch(), 'bom.json')
+    writeFileSync(bom, '{"bomFormat":"CycloneDX","specVersion":"1.6"}')
+    for (const args of [
+      ['search', 'x'],
+      ['show', 'x'],
+      ['list', 'tags'],
+      ['list', 'patches'],
+      ['match', bom],
+    ]) {
+      const { code, err } = await run(args, empty, '/')
+      expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^patchmirror: no snapshot yet: /)])
+    }
+    expect((await run(['changes'], empty, '/')).code).toBe(3)
+    expect((await run(['list', 'records'], empty, '/')).code).toBe(3)
+    const old = {
+      PATCHMIRROR_DATA_DIR: dir,
+      PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1',
+      PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse',
+    }
+    for (const args of [
+      ['show', 'GHSA-1'],
+      ['match', bom],
+    ]) {
+      const refused = await run([...args, '--json'], old, '/')
+      expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
+    }
+    const why = 'older than sync.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
+    const listed = await run(['list', 'records'], old, '/')
+    const exported = await run(['list', 'records', '--csv'], old, '/')
+    expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true])
+    expect([exported.code, exported.out.split('\n')[0], exported.err.endsWith(why)]).toEqual([
+      0,
+      expect.stringMatching(/^id,/),
+      true,
+    ])
+  },
+)
 
 /** Changes the store by SQL until the test ends. */
 function change(sql: string, back: string): void {

@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../support/tables.ts'
 import { toIso } from '../../src/base/time.ts'
 import { type RegistryNote, readRegistryNote, sumOf, writeRegistryNote } from '../../src/store/catalog/in-registry.ts'
 import { announceAddress, acquireLock } from '../../src/store/database/lock.ts'
@@ -101,7 +102,7 @@ describe('a note of another shape is none:', () => {
     expect(settleCopies(dir, { now: NOW, before: 0 })).toEqual([])
   })
 
-  test('of the settings of a daemon, and the note of the databases beside it stays', () => {
+  longTest('of the settings of a daemon, and the note of the databases beside it stays', () => {
     const dir = folder()
     const lock = acquireLock(dir, 'serve')
     onTestFinished(() => lock.release())

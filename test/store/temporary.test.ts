@@ -76,22 +76,25 @@ bothTest.each(telling(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, 'SIGTERM'))(
   },
 )
 
-test('the folder of a killed process is removed by the next that makes one, that of a living one stays', async () => {
-  const parent = scratch()
-  const [killed, living] = await Promise.all([holder(parent), holder(parent)])
-  killed.child.kill('SIGKILL')
-  await killed.ended
-  mkdirSync(join(parent, '.pm-others', 'a'), { recursive: true })
-  mkdirSync(join(parent, '.pm-empty1')) // killed before its lock was there
-  expect(readdirSync(parent)).toHaveLength(4)
-  const own = makeTemporary(parent)
-  expect(readdirSync(parent)).toHaveLength(3) // the living one, this one, and what is not ours
-  own.remove()
-  living.child.kill('SIGKILL')
-  await living.ended
-  makeTemporary(parent).remove()
-  expect(readdirSync(parent)).toEqual(['.pm-others'])
-})
+longTest(
+  'the folder of a killed process is removed by the next that makes one, that of a living one stays',
+  async () => {
+    const parent = scratch()
+    const [killed, living] = await Promise.all([holder(parent), holder(parent)])
+    killed.child.kill('SIGKILL')
+    await killed.ended
+    mkdirSync(join(parent, '.pm-others', 'a'), { recursive: true })
+    mkdirSync(join(parent, '.pm-empty1')) // killed before its lock was there
+    expect(readdirSync(parent)).toHaveLength(4)
+    const own = makeTemporary(parent)
+    expect(readdirSync(parent)).toHaveLength(3) // the living one, this one, and what is not ours
+    own.remove()
+    living.child.kill('SIGKILL')
+    await living.ended
+    makeTemporary(parent).remove()
+    expect(readdirSync(parent)).toEqual(['.pm-others'])
+  },
+)
 
 /** Collects what is removed from a folder, in this order. */
 function watchRemovals(folder: string) {
@@ -111,24 +114,27 @@ function fill(folder: string): void {
   for (let n = 0; n < 20; n++) writeFileSync(join(folder, `newer${n}`), 'x')
 }
 
-test('the lock is removed last: a process that is killed meanwhile leaves what the next one may remove', async () => {
-  const parent = scratch()
-  const own = makeTemporary(parent)
-  fill(own.folder)
-  const removedByOwner = watchRemovals(own.folder)
-  own.remove()
-  const killed = await holder(parent)
-  killed.child.kill('SIGKILL')
-  await killed.ended
-  const [left = ''] = readdirSync(parent)
-  fill(join(parent, left))
-  const removedBySweep = watchRemovals(join(parent, left))
-  makeTemporary(parent).remove()
-  await expect.poll(() => removedByOwner.filter((name) => name !== basename(own.folder))).toHaveLength(41)
-  await expect.poll(() => removedBySweep.filter((name) => name !== left)).toHaveLength(42)
-  expect(removedByOwner.indexOf('lock')).toBe(40)
-  expect(removedBySweep.indexOf('lock')).toBe(41)
-})
+longTest(
+  'the lock is removed last: a process that is killed meanwhile leaves what the next one may remove',
+  async () => {
+    const parent = scratch()
+    const own = makeTemporary(parent)
+    fill(own.folder)
+    const removedByOwner = watchRemovals(own.folder)
+    own.remove()
+    const killed = await holder(parent)
+    killed.child.kill('SIGKILL')
+    await killed.ended
+    const [left = ''] = readdirSync(parent)
+    fill(join(parent, left))
+    const removedBySweep = watchRemovals(join(parent, left))
+    makeTemporary(parent).remove()
+    await expect.poll(() => removedByOwner.filter((name) => name !== basename(own.folder))).toHaveLength(41)
+    await expect.poll(() => removedBySweep.filter((name) => name !== left)).toHaveLength(42)
+    expect(removedByOwner.indexOf('lock')).toBe(40)
+    expect(removedBySweep.indexOf('lock')).toBe(41)
+  },
+)
 
 longTest('a process that listens to a signal itself goes on', async () => {
   const parent = scratch()

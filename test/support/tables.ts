@@ -10,7 +10,7 @@ export const LONG = process.env['TEST_TABLES'] === 'whole'
 const nothing: unknown = new Proxy(() => undefined, { get: () => nothing, apply: () => nothing })
 
 /**
- * Registers a test that only the long suite runs: it takes more than 0.3 s on a quiet machine, and is not the only one of its
+ * Registers a test that only the long suite runs: it takes more than 0.2 s on a quiet machine, and is not the only one of its
  * `describe`. Registers nothing in the fast suite.
  */
 export const longTest: TestAPI = LONG ? bothTest : (nothing as TestAPI)

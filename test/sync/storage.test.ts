@@ -32,7 +32,7 @@ async function codeOf(work: () => unknown): Promise<string> {
 }
 
 describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', () => {
-  test('is detected before a download begins', async () => {
+  longTest('is detected before a download begins', async () => {
     const made = await onSmallDisk('2m', 800)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'failed', code: 'storage' })

@@ -122,30 +122,33 @@ describe('a daemon that receives webhooks', () => {
     },
   )
 
-  test('names in its status the file of secrets that was lost or emptied, and says whether secrets stay in force', async () => {
-    const { port, dir } = await startDaemon({ PATCHMIRROR_WEBHOOKS_SECRETS: '', PATCHMIRROR_SERVER_KEYS: TEST_KEY })
-    const file = join(dir, 'webhook-secrets.json')
-    const statusNow = async () => {
-      const { problems, webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage & { problems: object[] }
-      return { problems, secrets: webhooks['secrets'] }
-    }
-    const named = (detail: string) =>
-      expect.objectContaining({ code: 'secret_file', detail, level: 'warning' }) as object
-    const kept = { label: 'first', secret: SECRET, subscription: null }
-    replaceSecretFile(file, [{ ...kept, notBefore: null, notAfter: null }])
-    await expect.poll(statusNow).toMatchObject({ secrets: 1 })
-    writeFileSync(file, '')
-    const malformed = named(
-      'it is not JSON; the value that was read before stays in force, and the next start would fail',
-    )
-    await expect.poll(statusNow).toEqual({ secrets: 1, problems: expect.arrayContaining([malformed]) as object[] })
-    rmSync(file)
-    const gone = named('it is not there any more; what it had is not in force any more')
-    await expect.poll(statusNow).toEqual({ secrets: 0, problems: expect.arrayContaining([gone]) as object[] })
-    const headers = { accept: 'text/html', authorization: `Basic ${btoa(`${TEST_KEY}:`)}` }
-    const page = await (await fetch(`http://127.0.0.1:${port}/-/ui/webhooks`, { headers })).text()
-    expect(page).toContain('off: no secret is valid (webhooks.secrets, webhook-secrets.json)')
-  })
+  longTest(
+    'names in its status the file of secrets that was lost or emptied, and says whether secrets stay in force',
+    async () => {
+      const { port, dir } = await startDaemon({ PATCHMIRROR_WEBHOOKS_SECRETS: '', PATCHMIRROR_SERVER_KEYS: TEST_KEY })
+      const file = join(dir, 'webhook-secrets.json')
+      const statusNow = async () => {
+        const { problems, webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage & { problems: object[] }
+        return { problems, secrets: webhooks['secrets'] }
+      }
+      const named = (detail: string) =>
+        expect.objectContaining({ code: 'secret_file', detail, level: 'warning' }) as object
+      const kept = { label: 'first', secret: SECRET, subscription: null }
+      replaceSecretFile(file, [{ ...kept, notBefore: null, notAfter: null }])
+      await expect.poll(statusNow).toMatchObject({ secrets: 1 })
+      writeFileSync(file, '')
+      const malformed = named(
+        'it is not JSON; the value that was read before stays in force, and the next start would fail',
+      )
+      await expect.poll(statusNow).toEqual({ secrets: 1, problems: expect.arrayContaining([malformed]) as object[] })
+      rmSync(file)
+      const gone = named('it is not there any more; what it had is not in force any more')
+      await expect.poll(statusNow).toEqual({ secrets: 0, problems: expect.arrayContaining([gone]) as object[] })
+      const headers = { accept: 'text/html', authorization: `Basic ${btoa(`${TEST_KEY}:`)}` }
+      const page = await (await fetch(`http://127.0.0.1:${port}/-/ui/webhooks`, { headers })).text()
+      expect(page).toContain('off: no secret is valid (webhooks.secrets, webhook-secrets.json)')
+    },
+  )
 
   longTest('neither logs nor counts the probe of the doctor as refused, which finds the endpoint open', async () => {
     const { port, dir, lines } = await startDaemon()

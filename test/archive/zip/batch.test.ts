@@ -1,6 +1,7 @@
 import { crc32, deflateRawSync, gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { inflateMembers, writeGzipMember } from '../../../src/base/gzip/member.ts'
 import { type RawMember, soundMember, writeRawZip } from '../../sandbox/faults/raw-zip.ts'
 import { createBatch } from '../../../src/archive/zip/batch.ts'
@@ -148,7 +149,7 @@ describe('members that are inflated together', () => {
     expect(add()).toBe(true)
   })
 
-  test('come to the same as each by itself, whatever is wrong with them', async () => {
+  longTest('come to the same as each by itself, whatever is wrong with them', async () => {
     const kinds = Object.values(SHIFTED)
     const groups = fc.array(
       fc.oneof(

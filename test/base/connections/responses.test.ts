@@ -64,7 +64,7 @@ test('an answer for which there is no room is a 503 that says when to try again'
   expect(await refused.json()).toMatchObject({ error: 'busy' })
 })
 
-test('a client that takes nothing for ten seconds is cut off while room is short', async () => {
+longTest('a client that takes nothing for ten seconds is cut off while room is short', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setInterval', 'clearInterval'] })
   const { port, short, bytes } = await start(32 * MIB, send)
   await askUnread(port)
@@ -76,7 +76,7 @@ test('a client that takes nothing for ten seconds is cut off while room is short
   await expect.poll(later).toEqual([['stopped'], 0])
 })
 
-test('a body that is in memory anyway counts for no more than what is on its way', async () => {
+longTest('a body that is in memory anyway counts for no more than what is on its way', async () => {
   const body = markShared(Buffer.from(LARGE))
   const { port, bytes } = await start(32 * MIB, (_, response) => void response.end(body))
   await askUnread(port)

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { createPacker, inflatedPieces } from '../../../src/base/gzip/pieces.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
@@ -27,7 +28,7 @@ test('gzip is inflated in pieces, in one member or several', async () => {
   await expect(inflated(gzipSync(CONTENT).subarray(0, -5))).rejects.toThrow('unexpected end')
 })
 
-test('content that arrives in pieces is packed as one member, whatever their sizes', () => {
+longTest('content that arrives in pieces is packed as one member, whatever their sizes', () => {
   for (const size of [1000, CONTENT.length]) {
     const packer = createPacker()
     for (let at = 0; at < CONTENT.length; at += size) packer.push(CONTENT.subarray(at, at + size))

@@ -64,7 +64,7 @@ function start(begin: string, manner: Manner = {}): Watched {
   return Object.assign(Object.create(supervisor) as typeof supervisor, { seen, starts: () => starts })
 }
 
-test('a worker that an error ends is reported and replaced, and its successor gets messages', async () => {
+longTest('a worker that an error ends is reported and replaced, and its successor gets messages', async () => {
   const worker = start(READY)
   await worker.started
   expect(worker.isReady).toBe(true)
@@ -87,7 +87,7 @@ test('a message to a worker that is not ready yet is delivered', async () => {
   await expect.poll(() => worker.seen).toEqual(['ready', 'echoed early'])
 })
 
-test('a refused start resolves `started`, is reported, and is tried again', async () => {
+longTest('a refused start resolves `started`, is reported, and is tried again', async () => {
   const worker = start(REFUSED)
   await worker.started
   expect(worker.isReady).toBe(false)
@@ -129,14 +129,14 @@ test('a worker that becomes ready after it was stopped is not ready, and `starte
   expect(worker.seen).toEqual(['echoed stop'])
 })
 
-test('a worker that is stopped while it waits for its restart is not started again', async () => {
-  const worker = start(READY, { restartMs: 20 })
+longTest('a worker that is stopped while it waits for its restart is not started again', async () => {
+  const worker = start(READY, { restartMs: 200 })
   await worker.started
   worker.post({ type: 'throw' })
   await expect.poll(() => worker.seen.at(-1)).toBe('ended: thrown by the worker')
   worker.post({ type: 'echo', text: 'dropped' })
   await worker.stop()
-  const other = start(READY, { restartMs: 20 }) // started later, it is ready after any restart of the first would be
+  const other = start(READY, { restartMs: 200 }) // started later, it is ready after any restart of the first would be
   await other.started
   other.post({ type: 'throw' })
   await expect.poll(() => other.seen.at(-1)).toBe('ready again')

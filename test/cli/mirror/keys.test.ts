@@ -25,7 +25,7 @@ function keys(...args: string[]): Promise<Finished> {
 }
 
 describe('the command keys', () => {
-  test('prints a created key on standard output, and never lists it', async () => {
+  longTest('prints a created key on standard output, and never lists it', async () => {
     expect((await keys('list')).out).toContain('patchmirror keys create')
     const { code, out, err } = await keys('create', '--name', 'build server')
     expect(code).toBe(0)

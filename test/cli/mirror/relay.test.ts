@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { commandHost } from '../../support/hosted.ts'
@@ -40,7 +41,7 @@ test.each([
   expect([named.code, named.out]).toEqual([0, expect.stringMatching(/^target 4 was not disabled/)])
 })
 
-test('relay --enable and status say how many events a disabled target did not get', async () => {
+longTest('relay --enable and status say how many events a disabled target did not get', async () => {
   const store = openFilledStore(dir)
   store.publishOsv({ one: '{"id":"one"}' })
   store.close()

@@ -41,7 +41,7 @@ async function json(...args: string[]): Promise<unknown> {
 type Items = Record<string, unknown>[]
 
 describe('the command api-keys', () => {
-  test('shows a created key once, lists it without its secret, and deletes it', async () => {
+  longTest('shows a created key once, lists it without its secret, and deletes it', async () => {
     const args = ['api-keys', 'create', 'mirror', '--role', 'readonly', '--expires', '2030-01-31']
     const made = await patchmirror(args)
     expect(made.code, made.err).toBe(0)

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { changedFields } from '../../../src/documents/differences/exact.ts'
 import { canonicalText } from '../../../src/documents/differences/facts.ts'
 import { type Dice, createDice } from '../../support/dice.ts'
@@ -54,7 +55,7 @@ function randomObject(dice: Dice, count: number, depth: number): Record<string, 
   return Object.fromEntries(members) as Record<string, unknown>
 }
 
-test('finds what a comparison of the parsed values finds, however both are written', () => {
+longTest('finds what a comparison of the parsed values finds, however both are written', () => {
   const dice = createDice(20261126)
   let changes = 0
   for (let i = 0; i < 3000; i++) {

@@ -201,7 +201,7 @@ test('an SBOM of GitHub or Docker is read from the member that holds it', () => 
   expect(() => read({ sbom: { packages: [] } })).toThrow('it is none')
 })
 
-test('what is no SBOM is refused with what is accepted', () => {
+longTest('what is no SBOM is refused with what is accepted', () => {
   const nested = (depth: number): object => (depth === 0 ? {} : { components: [nested(depth - 1)] })
   const refused: [unknown, RegExp][] = [
     [{}, /accepted are CycloneDX 1\.2 to 1\.7, SPDX 2\.1 to 2\.3 or SPDX 3\.0, in JSON$/],

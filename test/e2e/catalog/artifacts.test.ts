@@ -46,7 +46,7 @@ async function linkOf(made: CatalogBench, path: string, headers = {}): Promise<s
 const targetOf = (url: string): string => new URL(url).pathname + new URL(url).search
 
 describe('an artifact answer', () => {
-  test('has links of the mirror’s own, new ones each time, and must not be cached', async () => {
+  longTest('has links of the mirror’s own, new ones each time, and must not be cached', async () => {
     const made = shared()
     const { id, bytes } = large(made)
     for (const coding of ['identity', 'gzip']) {
@@ -133,7 +133,7 @@ describe('a link to a document', () => {
     }
   })
 
-  test('whose document is gone is a 404 that says where to get a new link', async () => {
+  longTest('whose document is gone is a 404 that says where to get a new link', async () => {
     const made = await mirrored({ largeBytes: 10_000 })
     const { service } = made.sandbox
     const [id = ''] = service.ids('tags')

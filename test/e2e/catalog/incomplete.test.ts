@@ -85,7 +85,7 @@ describe('a list that is cut', () => {
     }
   })
 
-  test('answers what it has, and is named by /-/ready and the status', async () => {
+  longTest('answers what it has, and is named by /-/ready and the status', async () => {
     const made = await plainBench({ ...CUT, '/v1/tags/t': () => ({ body: { id: 't' } }) })
     await made.run('catalog')
     expect(await told(made, '/v1/tags/t')).toMatchObject({ status: 200, body: { id: 't' } })

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest'
 import type { RunReport } from '../../../src/sync/runner.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
-import { bothTest, LONG, telling, test } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, telling, test } from '../../support/tables.ts'
 
 const SERVICE = { images: 2, tags: 2, packages: 2, tickets: 2, avrs: 0, users: 1, subscriptions: 1 }
 
@@ -38,7 +38,7 @@ describe('a malformed list of upstream does not affect the other lists:', () => 
   )
 })
 
-test('an item that is nested too deeply for SQLite is ordered as one without the field', async () => {
+longTest('an item that is nested too deeply for SQLite is ordered as one without the field', async () => {
   const made = await mirrored('/v1/patches', listOf(`{"id":"a","foo":1,"x":${nested(2000)}},{"id":"b","foo":2}`))
   const page = (await (await made.ask('/v1/patches?order=foo:asc')).json()) as {
     data: { id: string }[]
@@ -47,7 +47,7 @@ test('an item that is nested too deeply for SQLite is ordered as one without the
   expect((await made.ask('/v1/patches?order=nothing:asc')).status).toBe(501)
 })
 
-test('an envelope of a list is served without key material, and with all other members', async () => {
+longTest('an envelope of a list is served without key material, and with all other members', async () => {
   const more = ',"webhook_secret":"s3cret","api_key":"k3y","note":"\\u0000items\\u0000"'
   const made = await mirrored('/v1/subscriptions/', listOf('{"id":"a","token":"t0ken"}', more))
   expect(await (await made.ask('/v1/subscriptions/')).json()).toEqual({
@@ -67,7 +67,7 @@ test('a document in XML cannot run a script with the origin of the mirror', asyn
   expect(headers.get('content-security-policy')).toBe("sandbox; default-src 'none'")
 })
 
-test('the public status names no private path, the run log does', async () => {
+longTest('the public status names no private path, the run log does', async () => {
   const made = await mirrored('/v1/images/', listOf('{"id":"a","name":"acme/hidden"}'))
   expect(JSON.stringify(made.report.facts['lackingIds'])).toContain('acme/hidden')
   const status = await (await made.ask('/-/status')).text()
@@ -108,7 +108,7 @@ test('the public status has the numbers of a successful run', async () => {
   })
 })
 
-test('a run says what it removed by kind, and names it where names may be shown', async () => {
+longTest('a run says what it removed by kind, and names it where names may be shown', async () => {
   const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
   await made.run('catalog')
   const { service } = made.sandbox

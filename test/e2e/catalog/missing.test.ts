@@ -56,7 +56,7 @@ describe('the 404 of a missing item or document', () => {
       expect(await told(made, path)).toMatchObject({ path, ...UNKNOWN })
   })
 
-  test('names the setting when the service has it and catalog.scope excludes it', async () => {
+  longTest('names the setting when the service has it and catalog.scope excludes it', async () => {
     const made = await mirrored({}, SERVICE)
     const tag = beyond(made, 'tags')
     const image = beyond(made, 'images')
@@ -161,7 +161,7 @@ describe('the 404 of a missing item or document', () => {
     expect(answer['message']).toContain('not known to be complete (upstream counts 3 items')
   })
 
-  test('of the package catalog distinguishes an unknown version from an excluded package', async () => {
+  longTest('of the package catalog distinguishes an unknown version from an excluded package', async () => {
     const made = await mirrored({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
     const [id = ''] = made.sandbox.service.ids('packages')
     const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
@@ -172,7 +172,7 @@ describe('the 404 of a missing item or document', () => {
     expect(await told(made, odd)).toMatchObject(UNKNOWN)
   })
 
-  test('names the setting that switches the surface off', async () => {
+  longTest('names the setting that switches the surface off', async () => {
     const made = await mirrored({ PATCHMIRROR_UPSTREAM_CATALOG_URL: '' })
     const off = (setting: string) => ({ status: 404, error: 'not_in_scope', setting })
     for (const path of ['/v1/api_keys/', '/v1/api_keys/some'])

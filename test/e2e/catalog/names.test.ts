@@ -46,7 +46,7 @@ describe('items whose fields are within an object', () => {
   })
 })
 
-test('tags of an image that have no plain id are not told apart by the image that they name', async () => {
+longTest('tags of an image that have no plain id are not told apart by the image that they name', async () => {
   const shape = shaped('wire', { records: { fields: 'prefixed', ids: 'integer' } })
   const made = await mirrored({ shape, images: 1 })
   const images = (await askJson(made, '/v1/images/')).body['data'] as { image_repository: string }[]
@@ -55,7 +55,7 @@ test('tags of an image that have no plain id are not told apart by the image tha
 })
 
 describe('a list whose items have no names', () => {
-  test('denies nothing, and the run says so', async () => {
+  longTest('denies nothing, and the run says so', async () => {
     const made = await catalogBench(SMALL, { env: ENV })
     made.sandbox.faults.set('/v1/images/', {
       kind: 'body',

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { type PlainBench, type Said, type Saying, plainBench, tickets } from '../../support/catalog/plain-service.ts'
-import { bothTest, telling, test } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 const PATH = '/v1/patches'
 const ALL = tickets(10)
@@ -289,22 +289,25 @@ const unpaged =
   (count: number): Saying =>
   () => ({ body: tickets(count) })
 
-test('a list of a usual page size that says nothing is complete with a warning, and the status says so', async () => {
-  const made = await plainBench({ [PATH]: unpaged(25) })
-  const report = await made.run('catalog')
-  const why = /it has 25 items, a usual page size, and the service does not say whether there are more/
-  expect(report).toMatchObject({ state: 'complete', code: null })
-  expect(report.message).toMatch(/the end of 1 list is not proved: \/v1\/patches: it has 25 items/)
-  expect(String(report.facts['unprovedLists'])).toMatch(why)
-  const status = (await (await made.ask('/-/status')).json()) as {
-    sources: { name: string; unprovedLists: object[]; partialListCount: number }[]
-  }
-  const catalog = status.sources.find(({ name }) => name === 'catalog')
-  expect(catalog).toMatchObject({ partialListCount: 0, unprovedLists: [{ path: PATH }] })
-  const before = made.asked(PATH).length
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  expect(made.asked(PATH).length - before).toBe(1) // the probes are remembered
-})
+longTest(
+  'a list of a usual page size that says nothing is complete with a warning, and the status says so',
+  async () => {
+    const made = await plainBench({ [PATH]: unpaged(25) })
+    const report = await made.run('catalog')
+    const why = /it has 25 items, a usual page size, and the service does not say whether there are more/
+    expect(report).toMatchObject({ state: 'complete', code: null })
+    expect(report.message).toMatch(/the end of 1 list is not proved: \/v1\/patches: it has 25 items/)
+    expect(String(report.facts['unprovedLists'])).toMatch(why)
+    const status = (await (await made.ask('/-/status')).json()) as {
+      sources: { name: string; unprovedLists: object[]; partialListCount: number }[]
+    }
+    const catalog = status.sources.find(({ name }) => name === 'catalog')
+    expect(catalog).toMatchObject({ partialListCount: 0, unprovedLists: [{ path: PATH }] })
+    const before = made.asked(PATH).length
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(made.asked(PATH).length - before).toBe(1) // the probes are remembered
+  },
+)
 
 test('a list of another size that gives the same items for every request is not paged, and is whole', async () => {
   const made = await plainBench({ [PATH]: unpaged(23) })
@@ -320,7 +323,7 @@ test('a list of another size that gives the same items for every request is not 
   expect(made.asked(PATH).length - before).toBe(1)
 })
 
-test('a list whose pages are numbered is read page by page, and an unchanged run asks for no more', async () => {
+longTest('a list whose pages are numbered is read page by page, and an unchanged run asks for no more', async () => {
   const all = tickets(437)
   const numbered: Saying = (url) => {
     const page = Number(url.searchParams.get('page') ?? 1)

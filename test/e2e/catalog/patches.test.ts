@@ -142,7 +142,7 @@ describe('the list /v1/patches', () => {
     expect(new Set(ids(large)).size).toBe(tickets.length)
   })
 
-  test('refuses parameters outside the contract with a reason', async () => {
+  longTest('refuses parameters outside the contract with a reason', async () => {
     const made = await mirrored(5)
     for (const [query, why] of REFUSED) {
       const answer = await made.ask(`/v1/patches?${query}`)

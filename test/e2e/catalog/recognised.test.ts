@@ -51,82 +51,90 @@ function bytesOf({ body }: Said): Buffer {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
 }
 
-test('a document in an answer is found wherever it stands, served as it came, and nothing in it is requested', async () => {
-  const linesOf = (...values: unknown[]): string => values.map((one) => JSON.stringify(one)).join('\n')
-  const forms: Record<string, Form> = {
-    'json-api': ['sbom', { body: { data: { id: '1', attributes: { document: SBOM } } } }],
-    deep: ['sbom', { body: { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: SPDX } } } } } } } } } } }],
-    list: ['sbom', { body: [SBOM, SPDX] }],
-    'list-within': ['sbom', { body: { sboms: [{ sbom: SBOM }, { sbom: SPDX }] } }],
-    lines: ['sbom', { body: linesOf(SBOM, SPDX) }],
-    'later-line': ['vex', { body: linesOf({ total: 2 }, VEX) }],
-    text: ['sbom', { body: { content: JSON.stringify(SBOM), format: 'cyclonedx' } }],
-    base64: ['sbom', { body: { content: btoa(JSON.stringify(SBOM)), encoding: 'base64' } }],
-    gzip: ['sbom', { body: gzipSync(JSON.stringify(SBOM)) }],
-    vex: ['vex', { body: { result: { vex: VEX, url: `${STRANGER}beside` } } }],
-    csaf: ['vex', { body: { data: CSAF } }],
-    provenance: ['provenance', { body: { data: [{ attributes: { statement: STATEMENT } }] } }],
-    bundle: ['provenance', { body: { attestations: [{ bundle: { dsseEnvelope: {} }, url: STRANGER }] } }],
-  }
-  const made = await benchOf(forms)
-  const report = await made.run('catalog')
-  expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
-  for (const [id, [kind, said]] of Object.entries(forms)) {
-    const answer = await made.ask(`/v1/tags/${id}/${kind}`)
-    const body = Buffer.from(await answer.arrayBuffer())
-    expect([id, answer.status, body.toString('latin1')]).toEqual([id, 200, bytesOf(said).toString('latin1')])
-  }
-  const { documents } = made.store.catalog.countCatalog()
-  expect(documents).toBe(9) // each once, whatever is around it
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
-  const db = openReader(made.dir)
-  if (db === null) throw new Error('no database')
-  const { catalog } = createReads(db)
-  for (const id of ['json-api', 'list', 'text', 'base64', 'gzip']) {
-    const [digest = ''] = sbomDigestsOf({ catalog }, id)
-    expect([id, readMirroredSbom({ catalog }, digest, id)]).toMatchObject([id, { components: [] }])
-  }
-  db.close()
-})
+longTest(
+  'a document in an answer is found wherever it stands, served as it came, and nothing in it is requested',
+  async () => {
+    const linesOf = (...values: unknown[]): string => values.map((one) => JSON.stringify(one)).join('\n')
+    const forms: Record<string, Form> = {
+      'json-api': ['sbom', { body: { data: { id: '1', attributes: { document: SBOM } } } }],
+      deep: ['sbom', { body: { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: SPDX } } } } } } } } } } }],
+      list: ['sbom', { body: [SBOM, SPDX] }],
+      'list-within': ['sbom', { body: { sboms: [{ sbom: SBOM }, { sbom: SPDX }] } }],
+      lines: ['sbom', { body: linesOf(SBOM, SPDX) }],
+      'later-line': ['vex', { body: linesOf({ total: 2 }, VEX) }],
+      text: ['sbom', { body: { content: JSON.stringify(SBOM), format: 'cyclonedx' } }],
+      base64: ['sbom', { body: { content: btoa(JSON.stringify(SBOM)), encoding: 'base64' } }],
+      gzip: ['sbom', { body: gzipSync(JSON.stringify(SBOM)) }],
+      vex: ['vex', { body: { result: { vex: VEX, url: `${STRANGER}beside` } } }],
+      csaf: ['vex', { body: { data: CSAF } }],
+      provenance: ['provenance', { body: { data: [{ attributes: { statement: STATEMENT } }] } }],
+      bundle: ['provenance', { body: { attestations: [{ bundle: { dsseEnvelope: {} }, url: STRANGER }] } }],
+    }
+    const made = await benchOf(forms)
+    const report = await made.run('catalog')
+    expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
+    for (const [id, [kind, said]] of Object.entries(forms)) {
+      const answer = await made.ask(`/v1/tags/${id}/${kind}`)
+      const body = Buffer.from(await answer.arrayBuffer())
+      expect([id, answer.status, body.toString('latin1')]).toEqual([id, 200, bytesOf(said).toString('latin1')])
+    }
+    const { documents } = made.store.catalog.countCatalog()
+    expect(documents).toBe(9) // each once, whatever is around it
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+    const db = openReader(made.dir)
+    if (db === null) throw new Error('no database')
+    const { catalog } = createReads(db)
+    for (const id of ['json-api', 'list', 'text', 'base64', 'gzip']) {
+      const [digest = ''] = sbomDigestsOf({ catalog }, id)
+      expect([id, readMirroredSbom({ catalog }, digest, id)]).toMatchObject([id, { components: [] }])
+    }
+    db.close()
+  },
+)
 
-test('a document of another kind is named, and nothing in it is requested, not even at the service itself', async () => {
-  const store = await createOrigin((_request, response) => response.end(JSON.stringify(SBOM)))
-  const url = `${store.url}/sbom`
-  const many = Array.from({ length: 300 }, (_, at) => ({ name: `n${at}`, version: '1' }))
-  const others: Record<string, unknown> = {
-    openvex: { '@context': url, '@id': url, author: 'a', statements: [{ url }] },
-    csaf: {
-      document: { category: 'csaf_vex', publisher: { namespace: url }, references: [{ url }] },
-    },
-    predicate: { subject: [], predicate: { url }, predicateType: url },
-    syft: { artifacts: [{ licenses: [{ url }] }], descriptor: { name: 'syft' }, schema: { url } },
-    nameless: { specVersion: '1.5', components: [{ url }], metadata: { tools: [{ url }] } },
-    osv: { id: 'CVE-2026-1', modified: '2026-01-01', affected: [], references: [{ url }] },
-    rolie: {
-      feed: { id: 'f', link: [{ rel: 'self', href: url }], entry: [{ content: { src: url } }] },
-    },
-    sarif: { version: '2.1.0', runs: [{ tool: { url } }] },
-    unknown: { entries: many, url },
-    wrapped: { data: { '@context': url, '@id': url, statements: [{ url }] } },
-    own: { specVersion: '1.5', components: [{ url: '/files/sbom' }] },
-    error: { error: { code: 'E1', doc_url: url } },
-  }
-  const forms = Object.fromEntries(Object.entries(others).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]))
-  forms['spdx'] = ['vex', { body: { ...SPDX, files: [{ url }] } }]
-  forms['feed'] = ['vex', { body: others['rolie'] }]
-  const made = await benchOf(forms)
-  made.say({ '/files/sbom': () => ({ body: SBOM }) })
-  const report = await made.run('catalog')
-  const lacking = Object.keys(forms).length
-  expect(report).toMatchObject({ state: 'partial', facts: { lacking } })
-  expect([store.requests.length, made.asked('/files/sbom')]).toEqual([0, []])
-  const told = (report.facts['lackingIds'] as string[]).filter((one) => one.includes('another kind of document'))
-  expect(told.length).toBeGreaterThan(5)
-  expect((await made.ask('/v1/tags/openvex/sbom')).status).toBe(503)
-  made.say({ '/v1/tags/openvex/sbom': () => ({ body: SBOM }) })
-  expect(await made.run('catalog')).toMatchObject({ facts: { lacking: lacking - 1 } })
-  expect((await made.ask('/v1/tags/openvex/sbom')).status).toBe(200)
-})
+longTest(
+  'a document of another kind is named, and nothing in it is requested, not even at the service itself',
+  async () => {
+    const store = await createOrigin((_request, response) => response.end(JSON.stringify(SBOM)))
+    const url = `${store.url}/sbom`
+    const many = Array.from({ length: 300 }, (_, at) => ({ name: `n${at}`, version: '1' }))
+    const others: Record<string, unknown> = {
+      openvex: { '@context': url, '@id': url, author: 'a', statements: [{ url }] },
+      csaf: {
+        document: { category: 'csaf_vex', publisher: { namespace: url }, references: [{ url }] },
+      },
+      predicate: { subject: [], predicate: { url }, predicateType: url },
+      syft: { artifacts: [{ licenses: [{ url }] }], descriptor: { name: 'syft' }, schema: { url } },
+      nameless: { specVersion: '1.5', components: [{ url }], metadata: { tools: [{ url }] } },
+      osv: { id: 'CVE-2026-1', modified: '2026-01-01', affected: [], references: [{ url }] },
+      rolie: {
+        feed: { id: 'f', link: [{ rel: 'self', href: url }], entry: [{ content: { src: url } }] },
+      },
+      sarif: { version: '2.1.0', runs: [{ tool: { url } }] },
+      unknown: { entries: many, url },
+      wrapped: { data: { '@context': url, '@id': url, statements: [{ url }] } },
+      own: { specVersion: '1.5', components: [{ url: '/files/sbom' }] },
+      error: { error: { code: 'E1', doc_url: url } },
+    }
+    const forms = Object.fromEntries(
+      Object.entries(others).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]),
+    )
+    forms['spdx'] = ['vex', { body: { ...SPDX, files: [{ url }] } }]
+    forms['feed'] = ['vex', { body: others['rolie'] }]
+    const made = await benchOf(forms)
+    made.say({ '/files/sbom': () => ({ body: SBOM }) })
+    const report = await made.run('catalog')
+    const lacking = Object.keys(forms).length
+    expect(report).toMatchObject({ state: 'partial', facts: { lacking } })
+    expect([store.requests.length, made.asked('/files/sbom')]).toEqual([0, []])
+    const told = (report.facts['lackingIds'] as string[]).filter((one) => one.includes('another kind of document'))
+    expect(told.length).toBeGreaterThan(5)
+    expect((await made.ask('/v1/tags/openvex/sbom')).status).toBe(503)
+    made.say({ '/v1/tags/openvex/sbom': () => ({ body: SBOM }) })
+    expect(await made.run('catalog')).toMatchObject({ facts: { lacking: lacking - 1 } })
+    expect((await made.ask('/v1/tags/openvex/sbom')).status).toBe(200)
+  },
+)
 
 test('the link that gives a document counts; links that give none, and links to the service, stay as they are', async () => {
   const { url: store } = await createStore()

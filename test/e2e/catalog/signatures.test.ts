@@ -129,45 +129,51 @@ test('a document that is the answer itself has the header whole, in part and unc
     expect(answer.headers.get('x-mirror-signature')).toMatch(/^verified; signer=key/)
 })
 
-test('an artifact that is not verified is not published where signatures are enforced: the stored one stays', async () => {
-  const bench = await signedBench()
-  const { made, tag, trust } = bench
-  const enforce = { ...trust, PATCHMIRROR_CATALOG_SIGNATURES: 'enforce' }
-  const first = await made.runWith(enforce, 'catalog')
-  const [, other = ''] = made.sandbox.service.ids('tags')
-  expect(first).toMatchObject({ state: 'partial', facts: { lacking: 6, signaturesVerified: 3 } })
-  expect((await made.ask(`/v1/tags/${other}/vex`)).status).toBe(503)
-  const before = await (await made.ask(`/v1/tags/${tag}/vex`)).json()
-  made.sandbox.service.sign(tag, 'vex', 'wrongKey')
-  const second = await made.runWith(enforce, 'catalog')
-  const lacking = second.facts['lackingIds'] as readonly string[]
-  expect(lacking.filter((line) => line.includes(tag))).toEqual([
-    `/v1/tags/${tag}/vex: its signature is not accepted: failed: the signature does not fit the content or the key (signature verification failed) (catalog.signatures: enforce)`,
-  ])
-  const { vex_file_url: url } = (await (await made.ask(`/v1/tags/${tag}/vex`)).json()) as Record<string, string>
-  expect(new URL(url ?? '').pathname).toBe(new URL((before as Record<string, string>)['vex_file_url'] ?? '').pathname)
-  expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
-})
+longTest(
+  'an artifact that is not verified is not published where signatures are enforced: the stored one stays',
+  async () => {
+    const bench = await signedBench()
+    const { made, tag, trust } = bench
+    const enforce = { ...trust, PATCHMIRROR_CATALOG_SIGNATURES: 'enforce' }
+    const first = await made.runWith(enforce, 'catalog')
+    const [, other = ''] = made.sandbox.service.ids('tags')
+    expect(first).toMatchObject({ state: 'partial', facts: { lacking: 6, signaturesVerified: 3 } })
+    expect((await made.ask(`/v1/tags/${other}/vex`)).status).toBe(503)
+    const before = await (await made.ask(`/v1/tags/${tag}/vex`)).json()
+    made.sandbox.service.sign(tag, 'vex', 'wrongKey')
+    const second = await made.runWith(enforce, 'catalog')
+    const lacking = second.facts['lackingIds'] as readonly string[]
+    expect(lacking.filter((line) => line.includes(tag))).toEqual([
+      `/v1/tags/${tag}/vex: its signature is not accepted: failed: the signature does not fit the content or the key (signature verification failed) (catalog.signatures: enforce)`,
+    ])
+    const { vex_file_url: url } = (await (await made.ask(`/v1/tags/${tag}/vex`)).json()) as Record<string, string>
+    expect(new URL(url ?? '').pathname).toBe(new URL((before as Record<string, string>)['vex_file_url'] ?? '').pathname)
+    expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
+  },
+)
 
-test('what was verified by no one, or by other settings, is verified by the next run and at the start', async () => {
-  const bench = await signedBench()
-  const { made, trust } = bench
-  await made.run('catalog')
-  expect(await headersOf(bench, 'vex')).toEqual([null])
-  const requests = made.sandbox.requests.entries.filter(({ path }) => path.endsWith('/vex')).length
-  const env = { ...ALL, PATCHMIRROR_DATA_DIR: made.dir }
-  const configOf = (more: Record<string, string>) =>
-    loadQuick({ env: { ...env, ...more }, cwd: made.dir, requireUpstream: false }).config
-  expect(await repair(made.store, configOf(trust))).toBeNull()
-  expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
-  await made.runWith({ ...trust, PATCHMIRROR_CATALOG_SIGNATURES: 'enforce' }, 'catalog')
-  expect(made.store.catalog.listUnverified(1)).toMatchObject([{ isEnforced: true }])
-  expect(made.sandbox.requests.entries.filter(({ path }) => path.endsWith('/vex'))).toHaveLength(requests)
-  expect(await repair(made.store, configOf({}))).toBeNull()
-  expect(await headersOf(bench, 'vex')).toEqual([null])
-})
+longTest(
+  'what was verified by no one, or by other settings, is verified by the next run and at the start',
+  async () => {
+    const bench = await signedBench()
+    const { made, trust } = bench
+    await made.run('catalog')
+    expect(await headersOf(bench, 'vex')).toEqual([null])
+    const requests = made.sandbox.requests.entries.filter(({ path }) => path.endsWith('/vex')).length
+    const env = { ...ALL, PATCHMIRROR_DATA_DIR: made.dir }
+    const configOf = (more: Record<string, string>) =>
+      loadQuick({ env: { ...env, ...more }, cwd: made.dir, requireUpstream: false }).config
+    expect(await repair(made.store, configOf(trust))).toBeNull()
+    expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
+    await made.runWith({ ...trust, PATCHMIRROR_CATALOG_SIGNATURES: 'enforce' }, 'catalog')
+    expect(made.store.catalog.listUnverified(1)).toMatchObject([{ isEnforced: true }])
+    expect(made.sandbox.requests.entries.filter(({ path }) => path.endsWith('/vex'))).toHaveLength(requests)
+    expect(await repair(made.store, configOf({}))).toBeNull()
+    expect(await headersOf(bench, 'vex')).toEqual([null])
+  },
+)
 
-test('a tag whose digest changes makes the same artifact one about another image', async () => {
+longTest('a tag whose digest changes makes the same artifact one about another image', async () => {
   const bench = await signedBench()
   const { made, tag, trust } = bench
   await made.runWith(trust, 'catalog')

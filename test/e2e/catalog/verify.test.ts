@@ -39,7 +39,7 @@ const DAMAGE: readonly (readonly [what: string, sql: string])[] = [
 ]
 
 describe('the verification of the catalog', () => {
-  test('finds no fault after a sync, and reports how much it read', async () => {
+  longTest('finds no fault after a sync, and reports how much it read', async () => {
     const made = await mirrored()
     const verdict = await verify(made)
     expect(verdict).toMatchObject({ catalog: { answers: [], lists: [], documents: [] } })

@@ -224,21 +224,24 @@ longTest('a delivery that was received months before a restore requests no refre
   ])
 })
 
-test('a follower whose place was given after the backup is told so, also when the log has grown beyond it', async () => {
-  const { made, again } = await waiting()
-  const { dir } = await restoredAt(made.dir, LATER)
-  for (const id of ['b', 'c', 'd']) await made.publish(id, ['R-1', id])
-  const given = logsOf(made.dir).places()
-  const logs = logsOf(dir)
-  expect(logs.isKnown(given)).toEqual([false, false])
-  const restored = await again(dir, LATER)
-  for (const id of ['e', 'f', 'g', 'h']) {
-    await restored.publish(id, ['R-1', id])
-    await restored.round()
+longTest(
+  'a follower whose place was given after the backup is told so, also when the log has grown beyond it',
+  async () => {
+    const { made, again } = await waiting()
+    const { dir } = await restoredAt(made.dir, LATER)
+    for (const id of ['b', 'c', 'd']) await made.publish(id, ['R-1', id])
+    const given = logsOf(made.dir).places()
+    const logs = logsOf(dir)
     expect(logs.isKnown(given)).toEqual([false, false])
-    expect(logs.isKnown(logs.places())).toEqual([true, true])
-  }
-  const other = await restoredAt(made.dir, LATER + DAY_MS)
-  const last = logs.places()
-  expect(logsOf(other.dir).isKnown(last)).toEqual([false, false])
-})
+    const restored = await again(dir, LATER)
+    for (const id of ['e', 'f', 'g', 'h']) {
+      await restored.publish(id, ['R-1', id])
+      await restored.round()
+      expect(logs.isKnown(given)).toEqual([false, false])
+      expect(logs.isKnown(logs.places())).toEqual([true, true])
+    }
+    const other = await restoredAt(made.dir, LATER + DAY_MS)
+    const last = logs.places()
+    expect(logsOf(other.dir).isKnown(last)).toEqual([false, false])
+  },
+)

@@ -86,29 +86,32 @@ longTest('an import of several bundles imports the good ones, and names the othe
   expect(json.said).toContain('"failed"')
 })
 
-test('a damaged delta is called damaged also while its base is missing, and in a dry run behind its base', async () => {
-  const made = await above()
-  const to = folder()
-  const there = below()
-  await there.take((await carry(made.dir, to)).files)
-  const deltas: string[] = []
-  for (const since of ['1', '2']) {
-    made.sandbox.feed.change(1)
-    await made.run('osv')
-    deltas.push(...(await carry(made.dir, to, { since })).files)
-  }
-  const [base = '', delta = ''] = deltas
-  const bytes = readFileSync(delta)
-  bytes[100] = (bytes[100] ?? 0) ^ 1
-  writeFileSync(delta, bytes)
-  const alone = await spoken(envOf(there.dir), () => importCommand([delta], {}))
-  expect([alone.code, alone.said]).toEqual([
-    'bundle',
-    expect.stringMatching(/is damaged: copy it again|does not inflate/),
-  ])
-  const dry = await spoken(envOf(there.dir), () => importCommand([base, delta], { dryRun: true }))
-  expect([dry.code, dry.said]).toEqual([1, expect.stringMatching(/would be imported[^]*not imported: .* is damaged/)])
-})
+longTest(
+  'a damaged delta is called damaged also while its base is missing, and in a dry run behind its base',
+  async () => {
+    const made = await above()
+    const to = folder()
+    const there = below()
+    await there.take((await carry(made.dir, to)).files)
+    const deltas: string[] = []
+    for (const since of ['1', '2']) {
+      made.sandbox.feed.change(1)
+      await made.run('osv')
+      deltas.push(...(await carry(made.dir, to, { since })).files)
+    }
+    const [base = '', delta = ''] = deltas
+    const bytes = readFileSync(delta)
+    bytes[100] = (bytes[100] ?? 0) ^ 1
+    writeFileSync(delta, bytes)
+    const alone = await spoken(envOf(there.dir), () => importCommand([delta], {}))
+    expect([alone.code, alone.said]).toEqual([
+      'bundle',
+      expect.stringMatching(/is damaged: copy it again|does not inflate/),
+    ])
+    const dry = await spoken(envOf(there.dir), () => importCommand([base, delta], { dryRun: true }))
+    expect([dry.code, dry.said]).toEqual([1, expect.stringMatching(/would be imported[^]*not imported: .* is damaged/)])
+  },
+)
 
 test('a mirror without an upstream never advises a sync, and has a relay secret before the first import', async () => {
   const env = { PATCHMIRROR_DATA_DIR: folder() }

@@ -68,7 +68,7 @@ longTest('a target mirror has the dates of its source, from a full bundle and fr
   expect([...third.store.dates.eachDates()]).toEqual([...bench.store.dates.eachDates()])
 })
 
-test('a bundle of an earlier program has no dates, and the import is the first time', async () => {
+longTest('a bundle of an earlier program has no dates, and the import is the first time', async () => {
   const bench = await source()
   const db = new Database(databasePath(bench.dir))
   db.exec('DELETE FROM osv_dates')
@@ -83,7 +83,7 @@ test('a bundle of an earlier program has no dates, and the import is the first t
   for (const one of dates) expect(one).toMatchObject({ firstSeen: publishedAt, changedAt: publishedAt, flags: 0 })
 })
 
-test('the dates are the last member, a blob that no row names, and one more count', async () => {
+longTest('the dates are the last member, a blob that no row names, and one more count', async () => {
   const bench = await source()
   const { manifest } = await carry(bench.dir, folder())
   const { name, method } = manifest.members.at(-1) ?? {}

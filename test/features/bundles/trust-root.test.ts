@@ -62,7 +62,7 @@ longTest(
   },
 )
 
-test('a bundle that is not signed does not say whom to trust', async () => {
+longTest('a bundle that is not signed does not say whom to trust', async () => {
   const { made, key } = await signedMirror()
   const there = below()
   const { files } = await carry(made.dir, folder(), { trustRoot: [key], keys: [] })
@@ -74,7 +74,7 @@ test('a bundle that is not signed does not say whom to trust', async () => {
   expect(store.catalog.listCarriedTrust()).toEqual([])
 })
 
-test('a bundle without the catalog carries no trust root', async () => {
+longTest('a bundle without the catalog carries no trust root', async () => {
   const { made, key } = await signedMirror()
   await made.run('feeds')
   const { manifest } = await carry(made.dir, folder(), { trustRoot: [key], sources: ['feeds'] })

@@ -878,7 +878,7 @@ const troubled = (results: readonly CheckResult[]): string[] =>
     .map(({ name, state, found }) => `${name} ${state}: ${found}`)
 
 describe('the doctor', () => {
-  test('fails no check on a healthy mirror', async () => {
+  longTest('fails no check on a healthy mirror', async () => {
     const results = await examine(await mirror())
     expect(troubled(results)).toEqual([])
     expect(checksExitCode(results)).toBe(0)

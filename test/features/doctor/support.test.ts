@@ -210,7 +210,7 @@ longTest('a support archive contains none of forty secrets, and only its owner m
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
-test('the doctor of the command line prints a line for each check, JSON, and the exit code', async () => {
+longTest('the doctor of the command line prints a line for each check, JSON, and the exit code', async () => {
   const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
   const env = {
     PATCHMIRROR_DATA_DIR: dir,

@@ -80,7 +80,7 @@ test('a new record, a fix, and a removed record are logged for the tags that hav
   expect(bench.known()).toEqual(await bench.fresh())
 })
 
-test('a finding that is gone says why: by its record, by VEX, or by another SBOM', async () => {
+longTest('a finding that is gone says why: by its record, by VEX, or by another SBOM', async () => {
   const bench = await openFindingsBench({}, onTestFinished, 'warn')
   const { dir, sandbox } = bench
   const [owner = ''] = sandbox.service.ids('tags')
@@ -181,7 +181,7 @@ longTest('a catalog that is replaced while the tags are judged makes none of the
   expect(bench.known()).toEqual(await bench.fresh())
 })
 
-test('a tag is named by its id, or by a name that no other tag has', async () => {
+longTest('a tag is named by its id, or by a name that no other tag has', async () => {
   const bench = await openFindingsBench()
   const { service } = bench.sandbox
   await bench.crawl()

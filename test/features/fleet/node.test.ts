@@ -119,14 +119,17 @@ test('a node follows, leads, and publishes each commit; its epoch is above that 
   expect(given.published).toEqual([5, 5])
 })
 
-test('a node that meets a newer leader gives the lease back, follows, and leads again with a higher epoch', async () => {
-  const given = scene({ newest: facts(1, 1), isFenced: true })
-  const { until } = open(given)
-  const fenced = await until(({ fenced: times }) => times === 1)
-  expect(fenced.leads).toBeNull()
-  const again = await until(({ leads, fenced: times }) => leads !== null && times === 1)
-  expect(again.leads).toBeGreaterThan(7)
-})
+longTest(
+  'a node that meets a newer leader gives the lease back, follows, and leads again with a higher epoch',
+  async () => {
+    const given = scene({ newest: facts(1, 1), isFenced: true })
+    const { until } = open(given)
+    const fenced = await until(({ fenced: times }) => times === 1)
+    expect(fenced.leads).toBeNull()
+    const again = await until(({ leads, fenced: times }) => leads !== null && times === 1)
+    expect(again.leads).toBeGreaterThan(7)
+  },
+)
 
 longTest('a node does not lead on a history that it refuses, but ends one that only expired', async () => {
   const given = scene({ newest: facts(1, 1), refused: 'fork' })

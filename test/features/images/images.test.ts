@@ -61,7 +61,7 @@ describe('the images of the catalog', () => {
     for (const line of rest) expect(line).toMatch(/@sha256:[\da-f]{64}$/)
   })
 
-  test('are written for tools with the registry that --rewrite names, and for none without', async () => {
+  longTest('are written for tools with the registry that --rewrite names, and for none without', async () => {
     const { images } = await listed()
     const [one] = images
     const names = images.map(({ repository, digest }) => `r.example/mirror/${repository}@${digest}`)
@@ -148,7 +148,7 @@ describe('the images of the catalog', () => {
     }
   })
 
-  test('of a tag are those of its platforms, or its index, and never what they are built on', async () => {
+  longTest('of a tag are those of its platforms, or its index, and never what they are built on', async () => {
     const mirror = await createBench(CATALOG)
     try {
       const [base, arm, amd, index] = ['aa', 'bb', 'cc', 'dd'].map((byte) => `sha256:${byte.repeat(32)}`)

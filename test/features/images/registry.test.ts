@@ -245,7 +245,7 @@ describe('the images of the catalog', () => {
     expect(told).toBe('1 tag named without repository or digest')
   })
 
-  test('of a catalog that has none, or that were never asked for, are not counted', async () => {
+  longTest('of a catalog that has none, or that were never asked for, are not counted', async () => {
     const one = await openCase()
     const line = [`registry ${one.registry.host}/mirror: not checked yet`]
     expect(describeKept(one.bench.config)).toEqual(line)
@@ -334,7 +334,7 @@ describe('a registry', () => {
     expect(unreadyProblems(status, [], daemon.config, Date.now())).toEqual([])
   })
 
-  test('says that an image is missing by its own words alone, for each image', async () => {
+  longTest('says that an image is missing by its own words alone, for each image', async () => {
     const one = await openCase()
     one.registry.behave({
       own: (url, response) => {

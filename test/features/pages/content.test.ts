@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { PAGES } from '../../../src/features/pages/pages.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
@@ -225,7 +226,7 @@ describe('the links and forms of pages', () => {
 })
 
 describe('text of upstream on a page', () => {
-  test('is escaped on every page, whatever it contains', async () => {
+  longTest('is escaped on every page, whatever it contains', async () => {
     const paths = [
       ...PAGES.flatMap(({ path, type }) => (type === undefined ? [path] : [])),
       of('changes', { since: '2026-06-30' }),

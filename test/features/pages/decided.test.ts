@@ -85,7 +85,7 @@ longTest(
   },
 )
 
-test('the page of a run shows no hashes of the settings that it followed', async () => {
+longTest('the page of a run shows no hashes of the settings that it followed', async () => {
   expect(await page(`run?id=${doubtful}`)).not.toContain('4f53cda18c2b')
 })
 

@@ -133,7 +133,7 @@ longTest('images out of scope are listed as such, and the overview claims no mor
 })
 
 describe('each page for people', () => {
-  test('answers a client with a key, and a client without one only if it is public', async () => {
+  longTest('answers a client with a key, and a client without one only if it is public', async () => {
     for (const { path, access } of PAGES) {
       const open = await page(`/-/ui/${path}`)
       const keyed = await page(`/-/ui/${path}`, KEY)

@@ -45,7 +45,7 @@ longTest('a daemon without relay targets removes earlier ones for which nothing 
   await passing.close()
 })
 
-test('the log says what waits for a target that relay.targets does not have, by its name', async () => {
+longTest('the log says what waits for a target that relay.targets does not have, by its name', async () => {
   const dir = scratch()
   openWrites(dir).close()
   const db = openInbox(dir)

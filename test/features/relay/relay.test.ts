@@ -165,7 +165,7 @@ describe('a published snapshot', () => {
 })
 
 describe('a relay target', () => {
-  test('that fails is tried again with growing pauses, under the same id and with a new time', async () => {
+  longTest('that fails is tried again with growing pauses, under the same id and with a new time', async () => {
     const to = await target(500)
     const made = bench({ targets: [to.url] })
     made.deliver('msg_1')
@@ -371,7 +371,7 @@ describe('a relay target', () => {
     expect(stateOf(made)?.pending).toBe(1)
   })
 
-  test('that never works again loses its events after the configured days, and they are counted', async () => {
+  longTest('that never works again loses its events after the configured days, and they are counted', async () => {
     const to = await target(503)
     const made = bench({ targets: [to.url] })
     made.deliver('msg_1')

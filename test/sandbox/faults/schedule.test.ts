@@ -85,7 +85,7 @@ describe('a fault on the wire', () => {
     expect(worded.body.toString()).toBe('oh')
   })
 
-  test('stall: sends nothing, or nothing after the headers, or continues after a while', async () => {
+  longTest('stall: sends nothing, or nothing after the headers, or continues after a while', async () => {
     const silent = await under({ kind: 'stall' }, JSON_PATH, {}, { giveUpMs: 80 })
     expect([silent.status, silent.error]).toEqual([0, 'GAVE_UP'])
     sandbox.faults.clear()

@@ -40,7 +40,7 @@ describe('the package catalog', () => {
     }
   })
 
-  test('returns the CVEs and the details of a version', async () => {
+  longTest('returns the CVEs and the details of a version', async () => {
     for (const one of packages()) {
       const { value } = await ask(`${sandbox.catalogUrl}${versionPath(one)}/cves`)
       const cves = (value['cves'] as { cve_id: string }[]).map(({ cve_id }) => cve_id)

@@ -56,7 +56,7 @@ longTest('a record that upstream lists is not denied where it could not be store
   }
 })
 
-test('a record that upstream does not list is denied also while others are missing', async () => {
+longTest('a record that upstream does not list is denied also while others are missing', async () => {
   expect((await served.get('/-/records/ROOT-NONE')).status).toBe(404)
   const { code, err } = await ask('show', 'ROOT-NONE')
   expect([code, err]).toEqual([1, expect.stringContaining('no record of this mirror is named ROOT-NONE')])

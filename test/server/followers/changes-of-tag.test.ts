@@ -161,7 +161,7 @@ test('a tag without a readable SBOM is an error that says why, never an empty li
   }
 })
 
-test('changes of a tag are refused while the catalog is older than its settings allow', async () => {
+longTest('changes of a tag are refused while the catalog is older than its settings allow', async () => {
   let now = Date.now()
   const env = { PATCHMIRROR_SERVER_STALE_ACTION: 'catalog=refuse', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'catalog=1' }
   const {

@@ -325,7 +325,7 @@ describe('/-/changes', () => {
     expect((await served.get(`/-/changes?since=${ids[0]}&source=`)).status).toBe(200)
   })
 
-  test('is read only, answers HEAD, and is never cached', async () => {
+  longTest('is read only, answers HEAD, and is never cached', async () => {
     const { served, ids } = await three()
     const path = `/-/changes?since=${ids[0]}`
     const full = await served.get(path)

@@ -156,7 +156,7 @@ describe('/-/events', () => {
     for (let id = 4; id <= count + 1; id++) expect((await reader.next()).id).toBe(`${id}.0`)
   })
 
-  test('sends a reset when events were deleted since, or the id is of another mirror', async () => {
+  longTest('sends a reset when events were deleted since, or the id is of another mirror', async () => {
     const served = await start()
     for (let n = 1; n <= 5; n++) publish(served, { a: `v${n}` }, n)
     const store = openWrites(served.dir)

@@ -1,7 +1,8 @@
 import { request, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import { HOUR_MS } from '../../../src/base/time.ts'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { createFindingsFeed } from '../../../src/features/findings/feed.ts'
 import { beginFindings, logFindings } from '../../features/relay/findings-log.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
@@ -97,25 +98,28 @@ test('changes of findings are announced when they are served again, and none is 
     await expect.poll(() => dataOf(reader.text())).toMatchObject([{ counts: { tags }, complete: true }])
 })
 
-test('a client that was away gets all changes of findings as one event, and goes on in the log of another mirror', async () => {
-  const served = await start()
-  const { log } = served
-  served.change(['a'])
-  served.change(['a', 'b'])
-  const away = async (id: string) => {
-    const reader = await follow(served, { ...bearer(), 'Last-Event-ID': id })
-    await expect.poll(reader.text).toContain('retry:')
-    served.store.publishFeeds({ ...FEEDS, '/external/cve_feed': `["${id}"]` })
-    served.server.snapshotChanged()
-    await expect.poll(reader.text).toMatch(/event: snapshot\nid: \d+\.0\.[^\n]*-3\n/)
-    reader.leave()
-    expect(reader.text()).not.toContain('reset')
-    return dataOf(reader.text())
-  }
-  expect(await away(`1.0.${log}-1`)).toMatchObject([
-    { after: `${log}-1`, position: `${log}-3`, complete: true, counts: { tags: 2, newFixes: 2 } },
-  ])
-  expect(await away('1.0.00000000-7')).toMatchObject([{ position: `${log}-3`, complete: false, counts: null }])
-  expect(await away(`1.0.${log}-3`)).toEqual([])
-  expect(await away('1.0')).toEqual([])
-})
+longTest(
+  'a client that was away gets all changes of findings as one event, and goes on in the log of another mirror',
+  async () => {
+    const served = await start()
+    const { log } = served
+    served.change(['a'])
+    served.change(['a', 'b'])
+    const away = async (id: string) => {
+      const reader = await follow(served, { ...bearer(), 'Last-Event-ID': id })
+      await expect.poll(reader.text).toContain('retry:')
+      served.store.publishFeeds({ ...FEEDS, '/external/cve_feed': `["${id}"]` })
+      served.server.snapshotChanged()
+      await expect.poll(reader.text).toMatch(/event: snapshot\nid: \d+\.0\.[^\n]*-3\n/)
+      reader.leave()
+      expect(reader.text()).not.toContain('reset')
+      return dataOf(reader.text())
+    }
+    expect(await away(`1.0.${log}-1`)).toMatchObject([
+      { after: `${log}-1`, position: `${log}-3`, complete: true, counts: { tags: 2, newFixes: 2 } },
+    ])
+    expect(await away('1.0.00000000-7')).toMatchObject([{ position: `${log}-3`, complete: false, counts: null }])
+    expect(await away(`1.0.${log}-3`)).toEqual([])
+    expect(await away('1.0')).toEqual([])
+  },
+)

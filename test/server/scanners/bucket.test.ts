@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import Database from 'better-sqlite3'
-import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, onTestFinished } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { loadQuick } from '../../support/limits.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { generationDir, readCurrentViews, viewsPath } from '../../../src/features/scanners/store/generations.ts'
@@ -299,7 +300,7 @@ test('a damaged view file is a 503, causes a rebuild, and is never served', asyn
   expect((await get('/osv/Debian/ROOT-A.json')).body.toString()).toBe(DERIVED)
 })
 
-test('a record of a view is found by its trimmed or undecoded id if that is unambiguous', async () => {
+longTest('a record of a view is found by its trimmed or undecoded id if that is unambiguous', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-bucket-'))
   const store = openFilledStore(dir)
   const of = (id: string, ecosystem: string) => [id, record(id, '2026-05-01', [ecosystem, 'p'])]

@@ -165,7 +165,7 @@ longTest('an unknown digest is 404, and VEX that is missing or cannot be read is
   expect([damaged.code, damaged.err]).toEqual([3, expect.stringContaining('which cannot be read, may name it')])
 })
 
-test('a document of another tag that was not believed when it was first read counts once it is', async () => {
+longTest('a document of another tag that was not believed when it was first read counts once it is', async () => {
   const { bench, tag, publish, serve } = await openImage()
   const named = openVex({ cve: 'CVE-2', products: [{ '@id': `pkg:oci/a@${D}` }], status: 'fixed' })
   await publish([openVex({ cve: 'CVE-1', products: [{ '@id': ZLIB }], status: 'fixed' }), named])
@@ -190,7 +190,7 @@ test('a document of another tag that was not believed when it was first read cou
   expect(await said('verified')).toEqual(['CVE-1', 'CVE-2'])
 })
 
-test('of a tag that is not in scope it is not said that a sync tries to get its VEX', async () => {
+longTest('of a tag that is not in scope it is not said that a sync tries to get its VEX', async () => {
   const bench = await catalogBench(
     { images: 2, tags: 4, avrs: 0, packages: 1, tickets: 1 },
     { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_PATTERNS: '!image:*' } },

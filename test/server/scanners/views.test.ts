@@ -152,7 +152,7 @@ longTest('a package is found in any case where its ecosystem compares names with
   expect(await ask('4.2.0', { ecosystem: 'npm', name: '@ROOTIO/semver' })).toBe('{}')
 })
 
-test('the one body of a record has validators of its own, in each coding', async () => {
+longTest('the one body of a record has validators of its own, in each coding', async () => {
   const { port } = await served()
   const url = `http://127.0.0.1:${port}/osv/v1/vulns/ROOT-1`
   const upstream = await fetch(`http://127.0.0.1:${port}/external/osv/ROOT-1.json`)

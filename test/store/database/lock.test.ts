@@ -1,6 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
+import { longTest, test } from '../../support/tables.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import {
   acquireLock,
@@ -56,7 +57,7 @@ describe('a lock', () => {
     second.release()
   })
 
-  test('of another process is respected, and ends with that process', async () => {
+  longTest('of another process is respected, and ends with that process', async () => {
     const dir = scratch()
     const child = await startChild('lock', dir)
     const { code, message } = refusal(() => acquireLock(dir, 'sync'))

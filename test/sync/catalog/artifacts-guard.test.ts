@@ -367,7 +367,7 @@ describe('an SBOM of another image', () => {
   })
 })
 
-test('patches that turn done in mass are reported, and a usual batch is not', async () => {
+longTest('patches that turn done in mass are reported, and a usual batch is not', async () => {
   const made = await bench({ ...SMALL, tickets: 400 })
   await made.run('catalog')
   const { service } = made.sandbox

@@ -172,7 +172,7 @@ describe('the data folder', () => {
     expect(answers[2]).toContain('@example.com')
   })
 
-  test('contains no personal data by default', async () => {
+  longTest('contains no personal data by default', async () => {
     const made = await mirrored({ ...SMALL, users: 3 })
     const { service } = made.sandbox
     const bytes = allBytes(made)

@@ -68,7 +68,7 @@ describe('a refused credential', () => {
     expect(asked(made).filter((path) => TAG.test(path)).length).toBe(16 - had.length)
   })
 
-  test('that upstream revoked leaves the stored catalog served', async () => {
+  longTest('that upstream revoked leaves the stored catalog served', async () => {
     const made = await mirrored()
     const [tag = ''] = made.sandbox.service.ids('tags')
     made.sandbox.service.revoke(SANDBOX_KEYS.admin)
@@ -78,7 +78,7 @@ describe('a refused credential', () => {
     for (const path of [`/v1/tags/${tag}`, '/v1/tags/', '/v1/me']) expect((await made.ask(path)).status).toBe(200)
   })
 
-  test('without a right to one list costs that list, with that reason', async () => {
+  longTest('without a right to one list costs that list, with that reason', async () => {
     const env = { PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys' }
     const made = await bench(SMALL, { env })
     made.sandbox.faults.set('/v1/api_keys/', { kind: 'status', status: 403 })
@@ -107,7 +107,7 @@ describe('a refused credential', () => {
     expect(asked(made, 'identity')).toEqual(['/oauth/token'])
   })
 
-  test('of the identity surface does not affect the catalog', async () => {
+  longTest('of the identity surface does not affect the catalog', async () => {
     const made = await bench(SMALL, {
       env: {
         PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.remediationOnly,
@@ -173,7 +173,7 @@ longTest('a URL that is already expired is not requested again without end', asy
   expect(sboms.length).toBe(2 * new Set(sboms).size)
 })
 
-test('no credential ever reaches the host of the documents', async () => {
+longTest('no credential ever reaches the host of the documents', async () => {
   const made = await bench()
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const sent = made.sandbox.requests.entries.filter(({ host }) => host === 'artifacts')

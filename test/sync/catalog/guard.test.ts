@@ -65,7 +65,7 @@ describe('a list that suddenly shrinks', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  test('is quarantined again when it loses other items than the approved ones', async () => {
+  longTest('is quarantined again when it loses other items than the approved ones', async () => {
     const { made, run } = await shrunk()
     const { service } = made.sandbox
     made.sandbox.faults.clear()
@@ -95,7 +95,7 @@ describe('a list that suddenly shrinks', () => {
     expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(60)
   })
 
-  test('closes its quarantine when it returns to its size', async () => {
+  longTest('closes its quarantine when it returns to its size', async () => {
     const made = await mirrored(MANY, GUARD)
     const body = JSON.stringify({ tickets: [], cursor: { after: '' } })
     made.sandbox.faults.set('/v1/patches', { kind: 'body', type: 'application/json', body })

@@ -156,7 +156,7 @@ longTest('a refresh keeps what is missing of a version that only an answer of th
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
-test('a refresh keeps what a list of versions names, under whichever package it is stored', async () => {
+longTest('a refresh keeps what a list of versions names, under whichever package it is stored', async () => {
   const history = [
     { edit: 'removePackage', pick: 11 },
     { edit: 'removePackage', pick: 0 },

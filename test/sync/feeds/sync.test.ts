@@ -49,7 +49,7 @@ const json = (value: unknown): Fault => ({
 })
 
 describe('the other feeds', () => {
-  test('cost a conditional request each when nothing changed, and no write', async () => {
+  longTest('cost a conditional request each when nothing changed, and no write', async () => {
     const made = await synced()
     const before = contentsOf(made.dir)
     expect(await made.run('feeds')).toMatchObject({ state: 'complete', facts: { requests: 3 } })
@@ -71,7 +71,7 @@ describe('the other feeds', () => {
     for (const path of ALL) expect(held(made, path)?.startsWith('\ufeff')).toBe(true)
   })
 
-  test('are replaced one by one as they change', async () => {
+  longTest('are replaced one by one as they change', async () => {
     const made = await synced()
     const before = made.store.snapshots.readSnapshot('feeds')
     const date = made.store.feeds.readDocument(PATCH_FEED)?.changed ?? 0
@@ -260,7 +260,7 @@ describe('a feed that cannot be used', () => {
     expect(held(made, MATRIX)).toBe(JSON.stringify(matrix))
   })
 
-  test('is quarantined where another form has far fewer entries', async () => {
+  longTest('is quarantined where another form has far fewer entries', async () => {
     const made = await synced()
     made.sandbox.faults.set(PATCH_FEED, json({ alpine: {} }))
     const old = held(made, PATCH_FEED)
@@ -286,7 +286,7 @@ describe('a feed that cannot be used', () => {
     expect(made.store.feeds.readDocument(MATRIX)).toBeNull()
   })
 
-  test('like all the others fails the run', async () => {
+  longTest('like all the others fails the run', async () => {
     for (const made of [await synced(), await bench({ sandbox: { records: 5 } })]) {
       const before = contentsOf(made.dir)
       made.sandbox.faults.set(/external/, { kind: 'status', status: 503 })
@@ -382,7 +382,7 @@ describe('a feed that shrinks', () => {
     await expectSound(made.dir)
   })
 
-  test('stays refused when it was rejected', async () => {
+  longTest('stays refused when it was rejected', async () => {
     const made = await synced()
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
     const { id } = await made.run('feeds')

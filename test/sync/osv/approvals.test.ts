@@ -91,7 +91,7 @@ describe('records that leave the scope by their content', () => {
 })
 
 describe('an approval', () => {
-  test('of records that upstream corrected since publishes no older state', async () => {
+  longTest('of records that upstream corrected since publishes no older state', async () => {
     const made = await synced()
     const restore = kept(made)
     attack(made)
@@ -152,7 +152,7 @@ describe('an approval', () => {
   })
 })
 
-test('a silent change that was refused stays refused through syncs with other news', async () => {
+longTest('a silent change that was refused stays refused through syncs with other news', async () => {
   const made = await synced()
   attack(made, LOWER, 30, null)
   const { id } = await made.run('osv', { kind: 'reconcile' })

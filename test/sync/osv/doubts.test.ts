@@ -17,7 +17,7 @@ function served(dir: string): Record<string, string> {
 }
 
 describe('records whose fixes are lowered in mass', () => {
-  test('are quarantined with the difference, and approval publishes them', async () => {
+  longTest('are quarantined with the difference, and approval publishes them', async () => {
     const made = await synced()
     const before = served(made.dir)
     attack(made)
@@ -45,7 +45,7 @@ describe('records whose fixes are lowered in mass', () => {
     await expectSound(made.dir)
   })
 
-  test('stay refused when they are rejected, also beside other changes', async () => {
+  longTest('stay refused when they are rejected, also beside other changes', async () => {
     const made = await synced()
     attack(made)
     const { id } = await made.run('osv')
@@ -57,7 +57,7 @@ describe('records whose fixes are lowered in mass', () => {
     expect(made.store.osv.countRecords()).toBe(120)
   })
 
-  test('are quarantined again when upstream serves something else than was approved', async () => {
+  longTest('are quarantined again when upstream serves something else than was approved', async () => {
     const made = await synced()
     attack(made)
     const { id } = await made.run('osv')
@@ -113,7 +113,7 @@ describe('records whose fixes are lowered in mass', () => {
 })
 
 describe('a doubt', () => {
-  test('with the mode warn is published and reported', async () => {
+  longTest('with the mode warn is published and reported', async () => {
     const made = await synced({ env: { PATCHMIRROR_GUARD_MODE: 'warn' } })
     attack(made)
     const report = await made.run('osv')

@@ -147,7 +147,7 @@ describe('Retry-After', () => {
     await expectRecovery(made)
   })
 
-  test('beyond the ceiling on one record ends the run too', async () => {
+  longTest('beyond the ceiling on one record ends the run too', async () => {
     const made = await synced({
       sandbox: SMALL,
       env: { PATCHMIRROR_UPSTREAM_CONCURRENCY: '1' },
@@ -251,7 +251,7 @@ describe('an unusable archive:', () => {
     await expectRecovery(made)
   })
 
-  test('one damaged on its way is fetched once more', async () => {
+  longTest('one damaged on its way is fetched once more', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncatedZip' }, { times: 1 })
     const report = await made.run('osv')
@@ -354,7 +354,7 @@ describe('records with another date than the index', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('are requested only once more when upstream always returns older ones', async () => {
+  longTest('are requested only once more when upstream always returns older ones', async () => {
     const made = await synced({ sandbox: SMALL })
     const [first] = made.sandbox.feed.ids()
     const older = JSON.stringify({ id: first, modified: '2001-01-01T00:00:00Z' })
@@ -368,7 +368,7 @@ describe('records with another date than the index', () => {
     }
   })
 
-  test('are as an old index lists them, and the next index adds the rest', async () => {
+  longTest('are as an old index lists them, and the next index adds the rest', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.feed.freezeIndex()
     made.sandbox.feed.change(5)

@@ -3,7 +3,7 @@ import type { Fault } from '../../sandbox/faults/fault.ts'
 import { shaped } from '../../sandbox/service/shapes/shape.ts'
 import type { IndexForm, Validators } from '../../sandbox/service/shapes/forms.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { bothTest, telling, test } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { ARCHIVE, INDEX, bench, contentsOf, expectSound, verify } from '../fixtures.ts'
 
 const NOTHING = { images: 0, tags: 0, packages: 0, tickets: 0, avrs: 0, users: 0, subscriptions: 0 }
@@ -87,7 +87,7 @@ describe('an index without stamps', () => {
       expect(made.store.osv.readEntry(id)?.modified).toBe(made.sandbox.feed.modified(id))
   })
 
-  test('is compared record by record where few are listed and there is no archive', async () => {
+  longTest('is compared record by record where few are listed and there is no archive', async () => {
     const made = await benchOf('ids')
     made.sandbox.faults.set(ARCHIVE, { kind: 'status', status: 404 })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

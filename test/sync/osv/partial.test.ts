@@ -7,7 +7,7 @@ import { longTest, test } from '../../support/tables.ts'
 const SMALL = { records: 40, large: 0 }
 
 describe('listed ids without a record', () => {
-  test('are omitted from the served index, and no others are', async () => {
+  longTest('are omitted from the served index, and no others are', async () => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(INDEX, { kind: 'ghostIds', count: 3 })
     expect(await made.run('osv')).toMatchObject({

@@ -83,7 +83,7 @@ describe('an index that suddenly shrinks', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('is applied by approval exactly as it was reported', async () => {
+  longTest('is applied by approval exactly as it was reported', async () => {
     const { made, run } = await shrunk()
     const shown = made.store.quarantine.readQuarantine(run)
     made.sandbox.faults.clear()

@@ -4,7 +4,7 @@ import { sha256Of } from '../../../src/base/digest.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { createOrigin } from '../../support/origin.ts'
-import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
+import { LONG, longTest, test } from '../../support/tables.ts'
 import { ARCHIVE, INDEX, bench, contentsOf, disagreements, synced } from '../fixtures.ts'
 
 function pin(dir: string): PinnedReads {
@@ -59,7 +59,7 @@ async function live(made: Bench): Promise<void> {
 }
 
 describe('a reader', () => {
-  test('that is pinned sees one snapshot throughout later syncs', async () => {
+  longTest('that is pinned sees one snapshot throughout later syncs', async () => {
     const made = await synced({ sandbox: { records: 60, large: 0 } })
     const reads = pin(made.dir)
     const ids = made.sandbox.feed.ids()
@@ -99,9 +99,9 @@ describe('a reader', () => {
 })
 
 describe('two sources', () => {
-  bothTest('sync at the same time without disturbing each other', async () => {
+  longTest('sync at the same time without disturbing each other', async () => {
     const made = await bench({ sandbox: { records: 100 } })
-    for (let i = 0; i < (LONG ? 5 : 2); i++) {
+    for (let i = 0; i < 5; i++) {
       made.sandbox.feed.change(3)
       made.sandbox.feed.touchFeeds()
       const runs = await Promise.all([

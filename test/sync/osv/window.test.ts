@@ -41,7 +41,7 @@ async function lowerInSteps({ made, fixed, change }: Awaited<ReturnType<typeof m
 
 const countLedger = ({ store }: Bench): number => store.guardLedger.listLedger('osv', 'affectedLost', 0).length
 
-test('small steps of one attack are refused together, however long the refusal waits', async () => {
+longTest('small steps of one attack are refused together, however long the refusal waits', async () => {
   const world = await mirrored()
   const { made, clock } = world
   expect(await lowerInSteps(world)).toBeLessThan(8)

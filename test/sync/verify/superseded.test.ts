@@ -110,7 +110,7 @@ longTest('a row that another record uses by now stays, and a writer is waited fo
   await expectSound(made.dir)
 })
 
-test('a repair removes versions before it asks for the upstream that records need', async () => {
+longTest('a repair removes versions before it asks for the upstream that records need', async () => {
   const { made, ids, logs } = await replaced()
   const [id = '', live = ''] = ids
   const [first = 0] = logs

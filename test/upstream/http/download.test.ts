@@ -386,7 +386,7 @@ describe('a slow or stalled download', () => {
     expect(message).toContain('slower than 1000 bytes/s over 1 s')
   })
 
-  test('ends at its deadline, which covers all attempts', async () => {
+  longTest('ends at its deadline, which covers all attempts', async () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Length': FILE.length }).write('x')
     })

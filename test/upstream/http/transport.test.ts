@@ -181,7 +181,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(message).toContain('the server speaks only HTTP/2')
   })
 
-  test('refuses a certificate for another host', async () => {
+  longTest('refuses a certificate for another host', async () => {
     const { port, requests } = await secure()
     const connection = connect(`https://127.0.0.1:${port}`, { CA_FILE: tls.caFile })
     const { message } = await refusal('upstream_unreachable', fetchVia(connection))
@@ -189,7 +189,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     expect(requests).toEqual([])
   })
 
-  test('uses a tunnel through a proxy, checked against the same authority', async () => {
+  longTest('uses a tunnel through a proxy, checked against the same authority', async () => {
     const { url, port } = await secure()
     const proxy = await createProxy()
     process.env['HTTPS_PROXY'] = proxy.url

@@ -12,7 +12,7 @@ function crash(inbox: InboxThread): Promise<unknown> {
   return (inbox.call as (name: string) => Promise<unknown>)('no such operation')
 }
 
-test('a delivery is stored once, and visible to another process when the promise resolves', async () => {
+longTest('a delivery is stored once, and visible to another process when the promise resolves', async () => {
   const dir = scratch()
   const inbox = await startInbox(dir)
   const target = {

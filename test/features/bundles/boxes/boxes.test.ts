@@ -149,7 +149,7 @@ describe('the outbox', () => {
 })
 
 describe('the inbox', () => {
-  test('imports in the order of sequence whatever the names, and moves aside what it took', async () => {
+  longTest('imports in the order of sequence whatever the names, and moves aside what it took', async () => {
     const bench = await above()
     const to = folder()
     const box = folder()
@@ -177,7 +177,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('keeps a delta until its base arrives, and names the base', async () => {
+  longTest('keeps a delta until its base arrives, and names the base', async () => {
     const bench = await above()
     const to = folder()
     const box = folder()
@@ -206,7 +206,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('keeps what a wrong clock refuses, says why, and imports it in order once the clock is right', async () => {
+  longTest('keeps what a wrong clock refuses, says why, and imports it in order once the clock is right', async () => {
     const bench = await above()
     const to = folder()
     const box = folder()
@@ -237,7 +237,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('refuses an expired bundle when a newer one proves that its time is over', async () => {
+  longTest('refuses an expired bundle when a newer one proves that its time is over', async () => {
     const bench = await above()
     const to = folder()
     const box = folder()
@@ -281,7 +281,7 @@ describe('the inbox', () => {
     await bench.close()
   })
 
-  test('refuses an unsigned, foreign or damaged bundle, and writes the reason beside it', async () => {
+  longTest('refuses an unsigned, foreign or damaged bundle, and writes the reason beside it', async () => {
     const box = folder()
     const other = keyPair(scratch(), 'other')
     await writeBundle(join(box, 'unsigned.zip'), [])

@@ -332,17 +332,20 @@ longTest('a target that was restored says so by its receipt, and gets a whole de
   expect(restored.digest()).toBe(later.digest)
 })
 
-test('an inbox that cannot be written to gets no receipt, and one of a mirror with more says what that has', async () => {
-  const { fill, down, inbox, there } = await link()
-  await fill()
-  await down()
-  const digest = there.store.ledger.readLastImport()?.digest ?? ''
-  expect(headerOf(inbox)).toMatchObject({ digest, brief: true })
-  for (const name of receiptsIn(inbox)) rmSync(join(inbox, name))
-  expect(writeReceipt(join(inbox, 'done', 'none'), there.store, { digest, held: digest })).toBe(false)
-  expect(writeReceipt(inbox, there.store, { digest, held: 'of more' })).toBe(true)
-  expect(headerOf(inbox)).toMatchObject({ digest: there.digest() })
-})
+longTest(
+  'an inbox that cannot be written to gets no receipt, and one of a mirror with more says what that has',
+  async () => {
+    const { fill, down, inbox, there } = await link()
+    await fill()
+    await down()
+    const digest = there.store.ledger.readLastImport()?.digest ?? ''
+    expect(headerOf(inbox)).toMatchObject({ digest, brief: true })
+    for (const name of receiptsIn(inbox)) rmSync(join(inbox, name))
+    expect(writeReceipt(join(inbox, 'done', 'none'), there.store, { digest, held: digest })).toBe(false)
+    expect(writeReceipt(inbox, there.store, { digest, held: 'of more' })).toBe(true)
+    expect(headerOf(inbox)).toMatchObject({ digest: there.digest() })
+  },
+)
 
 longTest.each([20, 60, 300])('a clock that was %i hours ahead leaves an outbox that is filled again', async (ahead) => {
   const { fill, change, down, out, clock, files, isEqual } = await link()

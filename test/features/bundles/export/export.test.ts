@@ -91,7 +91,7 @@ describe('a full export', () => {
     expect(sequences).toEqual([1, 1, 2])
   })
 
-  test('contains no credential, no key and no address of upstream', async () => {
+  longTest('contains no credential, no key and no address of upstream', async () => {
     const bench = await wholeMirror()
     bench.store.keys.createKey('somebody', NOW)
     const { key: local } = bench.store.keys.createKey('another', NOW)
@@ -192,7 +192,7 @@ test.each([
   await expect(exportBundle(optionsFor(bench))).rejects.toMatchObject({ code: 'corrupt' })
 })
 
-test('a record whose stored bytes are damaged is in no delta', async () => {
+longTest('a record whose stored bytes are damaged is in no delta', async () => {
   const bench = await mirror()
   const { manifest } = await exportBundle(optionsFor(bench))
   bench.sandbox.feed.change(1)
@@ -203,7 +203,7 @@ test('a record whose stored bytes are damaged is in no delta', async () => {
 })
 
 describe('a delta export', () => {
-  test('contains the changes since the named export, and the changed records alone', async () => {
+  longTest('contains the changes since the named export, and the changed records alone', async () => {
     const bench = await mirror()
     const first = await exportBundle(optionsFor(bench))
     bench.sandbox.feed.change(1)
@@ -303,7 +303,7 @@ async function needOf({ store }: Bench, brief: boolean, digests: Partial<Record<
   return Buffer.concat(chunks)
 }
 
-test('an export of an empty mirror, or beside another export, is refused', async () => {
+longTest('an export of an empty mirror, or beside another export, is refused', async () => {
   await expect(exportBundle(optionsFor({ dir: scratch() }))).rejects.toMatchObject({
     code: 'not_ready',
   })

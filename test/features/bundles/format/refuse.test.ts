@@ -76,7 +76,7 @@ describe('a bundle that does not match the stored data', () => {
     }
   })
 
-  test('is refused when it is older, and applied and recorded with --allow-rollback', async () => {
+  longTest('is refused when it is older, and applied and recorded with --allow-rollback', async () => {
     const { first, third, full } = await history()
     const there = below()
     await there.take(full.files)
@@ -212,7 +212,7 @@ describe('a signed bundle whose content contradicts its manifest:', () => {
     expect((await there.take(full.files)).outcome).toBe('applied')
   })
 
-  test('a delta for another state makes no mixture', async () => {
+  longTest('a delta for another state makes no mixture', async () => {
     const { to, first, third } = await history()
     const there = below()
     await there.take(first.files)

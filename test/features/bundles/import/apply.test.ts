@@ -105,37 +105,40 @@ describe('an imported delta', () => {
 })
 
 describe('an import', () => {
-  test('that goes back, and each one after it, has later dates than all before: no client keeps other data by its date', async () => {
-    const bench = await feedsAbove()
-    const there = below()
-    const to = folder()
-    const older = await carry(bench.dir, to)
-    await there.take(older.files)
-    const ask = await serveFolder(there.dir, there.config)
-    const [id = ''] = bench.sandbox.feed.change(2)
-    await bench.run('osv')
-    const newer = await carry(bench.dir, to)
-    const paths = ['/external/osv/all.json', '/external/osv/all.zip', `/external/osv/${id}.json`]
-    const rows = [() => there.take(newer.files), () => there.take(older.files, { allowRollback: true })]
-    for (const take of [...rows, () => there.take(newer.files)]) {
-      ask.look()
-      const before = await Promise.all(paths.map((path) => ask(path)))
-      const now = new Date(Date.now() + 20_000).toUTCString()
-      const { held } = await take()
-      ask.look()
-      for (const [at, path] of paths.entries()) {
-        const date = before[at]?.headers['last-modified'] ?? ''
-        const after = await ask(path, { 'if-modified-since': date })
-        expect([path, after.status]).toEqual([path, 200])
-        expect(after.body.equals(before[at]?.body ?? after.body)).toBe(false)
-        const own = after.headers['last-modified'] ?? ''
-        expect(Date.parse(own)).toBeGreaterThan(Date.parse(date))
-        expect((await ask(path, { 'if-modified-since': own })).status).toBe(304)
-        expect((await ask(path, { 'if-modified-since': now })).status).toBe(200) // the date of a file that was fetched before
+  longTest(
+    'that goes back, and each one after it, has later dates than all before: no client keeps other data by its date',
+    async () => {
+      const bench = await feedsAbove()
+      const there = below()
+      const to = folder()
+      const older = await carry(bench.dir, to)
+      await there.take(older.files)
+      const ask = await serveFolder(there.dir, there.config)
+      const [id = ''] = bench.sandbox.feed.change(2)
+      await bench.run('osv')
+      const newer = await carry(bench.dir, to)
+      const paths = ['/external/osv/all.json', '/external/osv/all.zip', `/external/osv/${id}.json`]
+      const rows = [() => there.take(newer.files), () => there.take(older.files, { allowRollback: true })]
+      for (const take of [...rows, () => there.take(newer.files)]) {
+        ask.look()
+        const before = await Promise.all(paths.map((path) => ask(path)))
+        const now = new Date(Date.now() + 20_000).toUTCString()
+        const { held } = await take()
+        ask.look()
+        for (const [at, path] of paths.entries()) {
+          const date = before[at]?.headers['last-modified'] ?? ''
+          const after = await ask(path, { 'if-modified-since': date })
+          expect([path, after.status]).toEqual([path, 200])
+          expect(after.body.equals(before[at]?.body ?? after.body)).toBe(false)
+          const own = after.headers['last-modified'] ?? ''
+          expect(Date.parse(own)).toBeGreaterThan(Date.parse(date))
+          expect((await ask(path, { 'if-modified-since': own })).status).toBe(304)
+          expect((await ask(path, { 'if-modified-since': now })).status).toBe(200) // the date of a file that was fetched before
+        }
+        expect(held).toBe(there.digest()) // no date in a row is another one
       }
-      expect(held).toBe(there.digest()) // no date in a row is another one
-    }
-  })
+    },
+  )
 
   longTest('serves the old snapshot until it has ended, and then notifies followers of the changes', async () => {
     const bench = await feedsAbove()
@@ -211,7 +214,7 @@ describe('an import', () => {
     expect(readdirSync(join(there.dir, 'derived'))).toEqual([])
   })
 
-  test('that was interrupted continues with the documents that it has stored', async () => {
+  longTest('that was interrupted continues with the documents that it has stored', async () => {
     const bench = await catalogAbove()
     const there = below()
     const { files } = await carry(bench.dir, folder())
@@ -280,7 +283,7 @@ describe('an import', () => {
     await expect(refuseFullDisk(dir, 1)).resolves.toBeUndefined()
   })
 
-  test('does not wait: another process that writes to the folder is named', async () => {
+  longTest('does not wait: another process that writes to the folder is named', async () => {
     const bench = await feedsAbove()
     const { files } = await carry(bench.dir, folder())
     const there = below()

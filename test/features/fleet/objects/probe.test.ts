@@ -72,7 +72,7 @@ test('a store that ignores conditions is refused as a keeper of the lease', asyn
   expect(report.lease).toBe(false)
 })
 
-test('stale reads and ranges that are ignored are found', async () => {
+longTest('stale reads and ranges that are ignored are found', async () => {
   const stale = createMemoryBucket().client(({ verb }) => (verb === 'get' ? 'stale' : undefined))
   const report = await probeStore(stale, { rounds: 1, width: 4 })
   expect(failedOf(report)).toContain('read after write')

@@ -73,7 +73,7 @@ longTest('VEX of a tag is about vulnerabilities that records have of packages in
   )
 })
 
-test('a VEX document that replaces another is about the same SBOM', async () => {
+longTest('a VEX document that replaces another is about the same SBOM', async () => {
   const sandbox = await open(OPTIONS)
   const { service } = sandbox
   const known = recorded(sandbox)

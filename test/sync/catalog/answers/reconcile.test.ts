@@ -61,28 +61,31 @@ longTest('a reconcile finds an item that changed without a change of its list en
   expect((await made.run('catalog')).facts['fetched']).toBe(0)
 })
 
-test('an answer is as old as its own last confirmation, which does not change the snapshot or its digest', async () => {
-  const made = await mirrored()
-  const [tag = ''] = made.sandbox.service.ids('tags')
-  const detail = `/v1/tags/${tag}`
-  const sbom = `/v1/tags/${tag}/sbom`
-  const list = '/v1/tags/'
-  const first = await asOf(made, detail)
-  const document = await asOf(made, sbom)
-  const digest = digestOf(made)
-  const snapshot = made.store.snapshots.readSnapshot('catalog')
-  made.pass(25)
-  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  expect(await asOf(made, detail)).toBe(first) // the sync did not ask for it
-  expect(await asOf(made, list)).toBeGreaterThan(first)
-  expect((await made.run('catalog', { kind: 'reconcile' })).facts).toMatchObject({ changed: 0 })
-  expect(await asOf(made, detail)).toBeGreaterThan(first + 24 * HOUR)
-  expect(await asOf(made, sbom)).toBe(document)
-  expect([digestOf(made), made.store.snapshots.readSnapshot('catalog')]).toEqual([digest, snapshot])
-  const idle = await made.run('catalog', { kind: 'reconcile' })
-  expect(idle.facts).toMatchObject({ due: 0 })
-  expect(idle.message).toContain('nothing was due')
-})
+longTest(
+  'an answer is as old as its own last confirmation, which does not change the snapshot or its digest',
+  async () => {
+    const made = await mirrored()
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    const detail = `/v1/tags/${tag}`
+    const sbom = `/v1/tags/${tag}/sbom`
+    const list = '/v1/tags/'
+    const first = await asOf(made, detail)
+    const document = await asOf(made, sbom)
+    const digest = digestOf(made)
+    const snapshot = made.store.snapshots.readSnapshot('catalog')
+    made.pass(25)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await asOf(made, detail)).toBe(first) // the sync did not ask for it
+    expect(await asOf(made, list)).toBeGreaterThan(first)
+    expect((await made.run('catalog', { kind: 'reconcile' })).facts).toMatchObject({ changed: 0 })
+    expect(await asOf(made, detail)).toBeGreaterThan(first + 24 * HOUR)
+    expect(await asOf(made, sbom)).toBe(document)
+    expect([digestOf(made), made.store.snapshots.readSnapshot('catalog')]).toEqual([digest, snapshot])
+    const idle = await made.run('catalog', { kind: 'reconcile' })
+    expect(idle.facts).toMatchObject({ due: 0 })
+    expect(idle.message).toContain('nothing was due')
+  },
+)
 
 test('answers of one sync are due at different times, all within the period', async () => {
   const made = await mirrored()

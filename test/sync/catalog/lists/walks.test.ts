@@ -133,7 +133,7 @@ describe('a list without an end', () => {
   })
 })
 
-test('a service that answers no list at all ends the run as failed; nothing is published', async () => {
+longTest('a service that answers no list at all ends the run as failed; nothing is published', async () => {
   const made = await bench()
   made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 503 })
   expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_status' })
@@ -142,7 +142,7 @@ test('a service that answers no list at all ends the run as failed; nothing is p
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
 })
 
-test('a walk that misses a page restarts and completes', async () => {
+longTest('a walk that misses a page restarts and completes', async () => {
   const made = await mirrored(TWO_PAGES)
   made.sandbox.service.addTicket()
   const struck = made.sandbox.faults.set(PATCHES, { kind: 'lostPage' }, { times: 1 })

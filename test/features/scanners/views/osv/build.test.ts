@@ -270,7 +270,7 @@ test('damaged bytes of a view are never served', async () => {
   expect(() => views.readViewRecord('Debian', 'ROOT-A')).toThrow(/damaged/)
 })
 
-test('a build removes the unfinished folder of a killed process, and uses a finished one', async () => {
+longTest('a build removes the unfinished folder of a killed process, and uses a finished one', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()

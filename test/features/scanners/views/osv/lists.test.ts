@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect } from 'vitest'
+import { longTest, test } from '../../../../support/tables.ts'
 import { createRandom } from '../../../../sandbox/feed/random.ts'
 import type { StampRow } from '../../../../../src/features/scanners/views/osv/lists/merge.ts'
 import { writeStamps } from '../../../../../src/features/scanners/views/osv/lists/lists.ts'
@@ -29,7 +30,7 @@ function inOrder(rows: Iterable<StampRow>): [string, string][] {
 
 const made = (rows: Iterable<StampRow>) => writeStamps(folder, () => inOrder(rows), null)
 
-test('a list that is merged with what changed is the list of all rows', async () => {
+longTest('a list that is merged with what changed is the list of all rows', async () => {
   const rows = new Map(Array.from({ length: 8000 }, (_, i) => [i, rowOf(i)])) // more than one window
   for (let round = 0; round < 3; round++) {
     const { file } = await made(rows.values())
