@@ -169,6 +169,7 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
     from: 'if (goesBack) store.feeds.raiseDateFloor(now())',
     to: 'if (goesBack) store.feeds.readDateFloor()',
     tests: ['test/features/bundles/import/apply.test.ts'],
+    suite: 'long',
   }),
   mutation('a backup with a file of the right size and other bytes is restored', {
     file: 'src/features/backup/read.ts',
