@@ -22,7 +22,7 @@ export default defineConfig({
   test: {
     testTimeout: 600_000,
     hookTimeout: 120_000,
-    expect: { poll: { interval: 20, timeout: 180_000 } }, // the interval of the fast suite
+    expect: { poll: { timeout: 180_000 } },
     passWithNoTests: true, // a group of a file, all of whose tests the fast suite runs
     globalSetup: ['test/support/long-suite.ts'],
     sequence: { sequencer: ProcessesFirst },
@@ -52,6 +52,7 @@ export default defineConfig({
           env: { TEST_TABLES: 'whole', TMPDIR: suiteFolder() },
           execArgv: ['--max-semi-space-size=8', '--initial-old-space-size=200', '--max-old-space-size=512'],
           isolate: false, // as in the fast suite
+          expect: { poll: { interval: 20, timeout: 180_000 } },
           setupFiles: ['test/support/seed.ts', 'test/support/shared-heap.ts'],
         },
       },
