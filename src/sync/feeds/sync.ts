@@ -84,7 +84,7 @@ export async function syncFeeds(context: SyncContext, approved: Quarantine | nul
       message: `dry run: ${counted(work, 'document differs', 'documents differ')}`,
     }
   const isRepaired = refusals.length === 0 && store.snapshots.readSnapshot('feeds')?.whole === false
-  if (work > 0 || isRepaired) await commit(context, fetched, dropped)
+  if (work > 0 || isRepaired) await commit(context, fetched, dropped, approved)
   await settleQuarantines(context, fetched.confirmed)
   const doubts = fetched.judged.flatMap(({ verdict }) => publishedDoubts(verdict, !fetched.all) ?? [])
   const message = [work > 0 ? `${counted(work, 'document')} changed` : 'nothing changed', ...doubts, ...refusals].join(
@@ -233,9 +233,11 @@ async function commit(
   context: SyncContext,
   { prepared, judged, failed, quarantined, all, asOf }: FetchedFeeds,
   dropped: readonly string[],
+  approved: Quarantine | null,
 ): Promise<void> {
   const { store, runId, now } = context
   await store.transaction(() => {
+    if (approved !== null) store.quarantine.decideQuarantine(approved.runId, 'approved', now())
     const last = store.changes.lastLogged()
     for (const { document, state } of prepared) {
       store.feeds.replaceDocument(document)

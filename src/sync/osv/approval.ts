@@ -26,9 +26,7 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
     isGiven: approved !== null,
     /** The kind of run: one that applies an approval is of the kind that was refused. */
     kind: ownKind,
-    /**
-     * Reads the refused index, whose removals were approved, if no run since found another; null: upstream's is to be applied.
-     */
+    /** Reads the refused index, whose removals were approved, if no run since found another; null: upstream's is to be applied. */
     async readIndex() {
       if (!ofIndex || !isNewest({ store }, approved)) return null
       const { body, etag, lastModified, asOf } = approved
@@ -67,10 +65,13 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
         : `what run ${approved.runId} refused was something else`
       return `${refusal}; ${other}`
     },
+    /** Records, in the transaction that publishes it, that the approved change was applied. */
+    noteApplied(): void {
+      if (approved !== null) store.quarantine.decideQuarantine(approved.runId, 'approved', now())
+    },
     /** Remembers approved removals where the records of their index are refused. */
     async keepRemovals(): Promise<void> {
-      if (!ofIndex) return
-      await store.exclusive(() => store.quarantine.decideQuarantine(approved.runId, 'approved', now()))
+      if (ofIndex) await store.exclusive(() => store.quarantine.decideQuarantine(approved.runId, 'approved', now()))
     },
     /**
      * Whether this run can close the open quarantine of the index. One about contents that changed silently needs a

@@ -379,6 +379,7 @@ describe('a feed that shrinks', () => {
     expect(made.sandbox.requests.count()).toBe(0)
     expect(held(made, PATCH_FEED)).toBe(NO_PACKAGES.kind === 'body' ? NO_PACKAGES.body : '')
     expect(made.store.snapshots.readSnapshot('feeds')?.asOf).toBe(asOf)
+    expect(made.store.quarantine.readQuarantine(id)?.decision).toBe('approved')
     await expectSound(made.dir)
   })
 
