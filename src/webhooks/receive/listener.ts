@@ -8,7 +8,7 @@ import {
   readCertificate,
 } from '../../base/certificate.ts'
 import type { Account } from '../../base/connections/account.ts'
-import { bodyTimeMs } from '../../base/connections/body-time.ts'
+import { bodyTimeMs } from '../../base/connections/bodies.ts'
 import { MAX_DELIVERY_BYTES } from './body-reader.ts'
 import { http } from '../../base/connections/http.ts'
 import { type ConnectionOptions, limitConnections } from '../../base/connections/limit.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
 import type { Share } from '../../base/connections/account.ts'
-import { bodyTimeMs } from '../../base/connections/body-time.ts'
+import { bodyTimeMs } from '../../base/connections/bodies.ts'
 import { shareFor } from '../../base/connections/responses.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Logger } from '../../base/log.ts'
@@ -136,17 +136,17 @@ async function receive(
     return early
   }
   // A body is read in any case: an answer before its end can be lost with the connection.
-  const read = await bodies.read(request, share)
+  const body = await bodies.read(request, share)
   if (early !== null) return early
-  if (!('body' in read)) return unread(read.failed, options.maxBytes)
+  if (typeof body === 'string') return unread(body, options.maxBytes)
   if (state.closing) return result(CLOSING, 'unavailable', 'closing')
-  const verified = options.verify(request.rawHeaders, read.body)
+  const verified = options.verify(request.rawHeaders, body)
   if (!verified.ok) return unauthentic(request.rawHeaders, verified.reason)
   const { id: webhookId, dialect, label: secret } = verified
-  const meaning = judgeBody(read.body, options)
+  const meaning = judgeBody(body, options)
   const sender = { endpoint, webhookId, dialect, secret, receivedAt }
-  const delivery = { ...sender, ...meaning, body: read.body, storedAt: options.now() }
-  const done = bodies.reserve(read.body.length)
+  const delivery = { ...sender, ...meaning, body, storedAt: options.now() }
+  const done = bodies.reserve(body.length)
   try {
     const outcome = await within(storeAndAnnounce(delivery, options), STORE_MS)
     const { state } = delivery
