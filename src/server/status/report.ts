@@ -14,7 +14,7 @@ import type {
 import type { Status } from '../../base/reports/status.ts'
 import type { StorageState, VerifiedStatus } from '../../base/reports/storage.ts'
 import type { RelayStatus } from '../../base/reports/transfer.ts'
-import { readLastVerification } from '../../store/last-verification.ts'
+import { readLastVerification } from '../../store/notes.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
 import { changedScopeText } from '../../store/runs/run-scope.ts'
