@@ -16,7 +16,7 @@ import { type BodyViews, oneBodyOf } from './one-body.ts'
 import { QUERY_API } from './paths.ts'
 import type { MissingRecord } from '../../../server/lookup/missing-record.ts'
 import { readTarget } from '../../../server/http/request-target.ts'
-import { type FairQueue, createFairQueue } from '../../../base/fair-queue.ts'
+import { type FairQueue, createFairQueue } from '../../../base/pacing.ts'
 import { type OriginViews, derivedHead, findOtherViewRecord, viewRecordContent } from './generation.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
