@@ -12,7 +12,6 @@ import { ARCHIVE_TIMEOUT_MS } from '../../upstream/http/download.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import { fetchArchiveRange, fetchIndex, passIndex } from '../../upstream/osv.ts'
-import { deflate } from '../../archive/zip/member.ts'
 import { refusePaged } from '../../upstream/whole-document.ts'
 import type { SyncContext } from '../context.ts'
 import type { Approval } from './approval.ts'
@@ -134,7 +133,7 @@ async function fetchCompared(context: SyncContext, state: UpstreamState | null):
   const { meta, body } = answer
   const compared = await comparedIndex(store, body)
   const { index, proof } = compared ?? { index: parseIndex(body), proof: null }
-  const gzip = documentMember(body, answer.gzip, deflate)
+  const gzip = documentMember(body, answer.gzip)
   if (compared === null && answer.gzip !== null) freeBytes(body) // decoded, and not read again
   return { status: 200, meta, index, proof, gzip }
 }

@@ -8,7 +8,7 @@ import { createAccount } from '../../../src/base/connections/account.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { raiseDateFloor } from '../../../src/store/feeds/date-floor.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
 import { longTest, test } from '../../support/tables.ts'
 

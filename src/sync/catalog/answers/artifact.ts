@@ -8,7 +8,6 @@ import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
 import { locate } from '../../../base/json/slices.ts'
 import type { CatalogLink } from '../../../store/catalog/answers.ts'
 import { packContent, smallMember } from '../../../store/database/gzip.ts'
-import { deflate } from '../../../archive/zip/member.ts'
 import type { CatalogContext } from '../context.ts'
 import { type DocumentContent, jsonType, servedType } from './document-type.ts'
 import { type LinkedDocument, storeDocument } from './documents.ts'
@@ -218,7 +217,7 @@ function addressOf(context: CatalogContext, task: Task): URL {
 }
 
 function packed(body: Buffer): Pick<ArtifactContent, 'body' | 'size' | 'sha256'> {
-  const member = smallMember(body) ?? packContent(body, deflate)
+  const member = smallMember(body) ?? packContent(body)
   return { body: member, size: body.length, sha256: sha256Of(body) }
 }
 

@@ -8,7 +8,6 @@ import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { isExpiredUrl, refusalError, statusOf } from '../../../upstream/http/errors.ts'
-import { deflate } from '../../../archive/zip/member.ts'
 import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
@@ -131,7 +130,7 @@ function itemAnswer(task: Task, { body, etag, type }: OkResponse) {
   const value = parse(task.path, body)
   refuseError(task, value)
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
-  const packed = packContent(clean, deflate)
+  const packed = packContent(clean)
   const answer = jsonAnswer(task, clean, packed)
   return { ...answer, etag, mentions: mentionsOf(value), type: jsonType(type) }
 }
