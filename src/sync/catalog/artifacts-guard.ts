@@ -1,6 +1,5 @@
 import type { Doubt } from '../../base/domain/doubts.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
+import { RESOURCES, TAGS } from '../../base/domain/resources.ts'
 import type { ArtifactJudging } from '../../guard/artifacts.ts'
 import type { DigestEvidence } from '../../guard/lost-components.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
@@ -8,7 +7,6 @@ import type { CatalogReads } from '../../documents/vex/images.ts'
 import { parseReplaced } from '../../store/catalog/lists.ts'
 import type { FetchedArtifact } from '../../store/catalog/answer-writes.ts'
 import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
-import { resourceNamed } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import { namesOfTag } from './new-tags.ts'
 import { type RemovedItems, isThereAgain } from './removed-items.ts'
@@ -112,8 +110,6 @@ function emptiedArtifact({ store }: CatalogContext, { path, owner }: GoneAnswer)
   const links = store.catalog.readAnswer(path)?.links ?? []
   return { path, owner, before: links.map(({ digest }) => digest), now: [], sbomChanged: null }
 }
-
-const TAGS = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
 
 /** Compares the digest of a tag's image in the walked list with the one in the stored list. */
 function digestEvidence({ store }: CatalogContext, tag: string): DigestEvidence {
