@@ -1,4 +1,5 @@
 import { compare, valid } from '@renovatebot/pep440'
+import { remember } from '../text.ts'
 import { apkOrder } from './apk.ts'
 import { composerOrder } from './composer.ts'
 import { dpkgOrder } from './dpkg.ts'
@@ -141,18 +142,10 @@ export function ecosystemNames(): { readonly names: string[]; readonly vendors: 
 }
 
 /** Names that are remembered: each element of `affected` has one, and mostly the same. */
-const REMEMBERED = { names: 1_000, characters: 100 }
-const found = new Map<string, Ecosystem | null>()
+const REMEMBERED = { results: 1_000, characters: 100 }
 
 /** Null for an ecosystem that the OSV schema does not define, and that is no vendor's of one it defines. */
-export function findEcosystem(name: string): Ecosystem | null {
-  const known = found.get(name)
-  if (known !== undefined) return known
-  const ecosystem = ecosystemOf(name)
-  if (found.size >= REMEMBERED.names) found.clear()
-  if (name.length <= REMEMBERED.characters) found.set(name, ecosystem)
-  return ecosystem
-}
+export const findEcosystem = remember(ecosystemOf, REMEMBERED)
 
 function ecosystemOf(name: string): Ecosystem | null {
   const [first = '', second = ''] = name.split(':')

@@ -12,7 +12,7 @@ import { type InspectedDatabase, inspectOthers } from '../../store/database/insp
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/unread.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
-import { noteRepaired } from '../../store/last-verification.ts'
+import { noteRepaired } from '../../store/notes.ts'
 import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {
   type VerifyReport,

@@ -77,9 +77,7 @@ export async function judgeArtifacts(
 }
 
 function standardOf(context: CatalogContext, { of, ofTag }: ArtifactJudging['totals']): SourceStandard {
-  const { removedCount, removedShare } = context.config.guard
-  const removal = { count: removedCount, share: removedShare }
-  return { ...createStandard(context, (kind) => of.get(kind) ?? 0, removal), ofTag }
+  return { ...createStandard(context, (kind) => of.get(kind) ?? 0), ofTag }
 }
 
 /** What a run removes: stored answers, and items of lists and of other kinds. */

@@ -1,6 +1,6 @@
 import { ownsResource } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
-import { refuseRemoval } from '../removal-guard.ts'
+import { refuseRemoval, removalLimits } from '../removal-guard.ts'
 import { isDocument } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
@@ -47,7 +47,7 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
 }
 
 function reasonOf({ config }: CatalogContext, { stored, gone }: Gone, noun: string): string | null {
-  const limits = { fraction: config.guard.removedShare, count: config.guard.removedCount }
+  const limits = removalLimits(config)
   return gone.length <= limits.count ? null : refuseRemoval(stored, gone.length, limits, noun)
 }
 

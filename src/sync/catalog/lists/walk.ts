@@ -18,7 +18,7 @@ import { isNarrow, namedRepositories, changedImages } from '../scope/refresh-sco
 import { REFRESHED_LISTS } from '../../../base/domain/event-types.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
 import { unaddressable } from '../answers/plan.ts'
-import { runPool } from '../../../base/pool.ts'
+import { runPool } from '../../../base/pacing.ts'
 
 /** Returns the resources that a source mirrors, by the settings. */
 export function resourcesOf({ config, source }: CatalogContext): CatalogResource[] {
