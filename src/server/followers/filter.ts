@@ -18,7 +18,7 @@ interface PurlFilter {
   readonly filter: PackageFilter
   /** Number of different packages. */
   readonly packages: number
-  /** Number of purls that are none, or of no ecosystem that OSV records name. */
+  /** Number of other packages: without a purl, with one that is none, or of no ecosystem that OSV records name. */
   readonly unknown: number
 }
 
@@ -59,10 +59,10 @@ export function filterOfSboms(sboms: readonly InputSbom[]): PurlFilter {
   for (const { components, systems } of sboms) {
     const around = surroundingsOf({ systems, option: null })
     for (const one of components) {
-      if (one.purl === null) continue
+      if (one.purl === null && one.kind !== null) continue
       const found = namesAsked(one, around)
       if ('code' in found) {
-        unknown.add(one.purl)
+        unknown.add(one.purl ?? JSON.stringify([one.name, one.version]))
         continue
       }
       const [own] = found.names
