@@ -166,6 +166,11 @@ describe('the order of versions', () => {
         '${project.version}',
         '@VERSION@',
         '(devel)',
+        'NOASSERTION',
+        'main',
+        'RELEASE',
+        '*',
+        '1.0-${revision}',
       ]
       expect(none.filter((text) => orderOf(name).read(text) !== null)).toEqual([])
       expect(orderOf(name).read('1.unknown')).not.toBeNull()
