@@ -61,6 +61,7 @@ export function createWalkState({ path, limit, known }: TrailOptions): WalkState
     end: null,
     circles: null,
     lacks: null,
+    flaw: null,
     limitKept: null,
     otherPages: null,
   }

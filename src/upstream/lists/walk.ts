@@ -1,6 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
-import { CUT_ABOVE, type Grade, type Seen, gradeOf } from './evidence.ts'
+import { CUT_ABOVE, FLAWED, type Grade, type Seen, gradeOf } from './evidence.ts'
 import { type Meta, lackOf } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
@@ -237,9 +237,12 @@ function storedPage(options: WalkOptions, number: number | null, cursor: string 
   return isJudged(options.known) ? page : { ...page, etag: null, lastModified: null }
 }
 
-/** Whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked. */
+/**
+ * Whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked, and an unchanged
+ * page does not show its flaw.
+ */
 function isJudged({ graded, cut }: KnownList): boolean {
-  return graded && cut?.startsWith(CUT_ABOVE) !== true
+  return graded && ![CUT_ABOVE, FLAWED].some((why) => cut?.startsWith(why))
 }
 
 /** What the headers of the pages say: the date of the last one, and what a mirror that is upstream lacks. */

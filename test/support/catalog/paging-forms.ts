@@ -624,6 +624,21 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     true,
     40,
   ),
+  'page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: pageOf(s) })),
+    false,
+  ),
+  'page as a text in meta, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ meta: { page: String(pageOf(s)) } })),
+    false,
+  ),
+  'page without a way': form(
+    unpaged,
+    member(() => ({ page: 1 })),
+    false,
+  ),
   'an attempt count, unpaged': form(
     unpaged,
     header(() => ({ 'x-envoy-attempt-count': '1' })),
