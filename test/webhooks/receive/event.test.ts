@@ -203,6 +203,7 @@ test('more events than are read are a reason to look, whatever the types of the 
   const other = { ...EVENT, type: 'image.deleted' }
   const events = [...Array.from({ length: 100 }, () => other), EVENT]
   const lines = events.map((event) => JSON.stringify(event)).join('\n')
-  for (const body of [JSON.stringify(events), JSON.stringify({ events }), lines]) expect(readText(body)).toEqual(NOTHING)
+  for (const body of [JSON.stringify(events), JSON.stringify({ events }), lines])
+    expect(readText(body)).toEqual(NOTHING)
   expect(read(events.slice(0, 100)).wanted).toBe(false)
 })
