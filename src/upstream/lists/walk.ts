@@ -41,7 +41,7 @@ export interface PageSink {
 
 /** Options of a walk. */
 export interface WalkOptions extends Reading {
-  /** Requested page size. */
+  /** Requested page size; where the service refuses it, a smaller one is requested, and then none. */
   limit: number
   /** Cap on one page, bytes. */
   maxBytes: number
@@ -89,12 +89,17 @@ export async function walkList(
   options: WalkOptions,
   sink: PageSink,
 ): Promise<WalkEnd> {
-  let { known } = options
+  let { known, limit } = options
   for (let restarts = 0; ; restarts++) {
     await sink.begin()
     try {
-      return await walkOnce(session, path, { ...options, known }, sink, restarts === 0)
+      return await walkOnce(session, path, { ...options, limit, known }, sink, restarts === 0)
     } catch (error) {
+      if (limit > 0 && isRefusedSize(error)) {
+        limit = limit > DEFAULT_LIMIT ? DEFAULT_LIMIT : 0
+        restarts--
+        continue
+      }
       if (error instanceof NextPageLearned) known = { ...known, ...error.known }
       else if (!(error instanceof PageVanished)) throw error
       if (restarts === MAX_RESTARTS) {
@@ -125,6 +130,15 @@ export async function probeList(
     if (error.code !== 'upstream_status') throw error
     return (statusOf(error) ?? 500) < 500 ? 'refused' : 'later'
   }
+}
+
+/** The page size that the contract has as its default. */
+const DEFAULT_LIMIT = 100
+
+/** Returns whether a first page may be refused for its size: the contract gives a largest one to a single list. */
+function isRefusedSize(error: unknown): boolean {
+  const status = statusOf(error)
+  return status === 400 || status === 422
 }
 
 /** A named page is missing. */
