@@ -1,3 +1,4 @@
+import { MirrorError } from '../base/errors.ts'
 import { percent } from '../base/text.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'
 import { changedScope, describeChanged } from '../store/runs/run-scope.ts'
@@ -56,4 +57,21 @@ export async function quarantineChange(
   if (dryRun && known === null) return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
   const decision = known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
   return { outcome: 'quarantined', asOf: null, message: `${reason}; ${decision}` }
+}
+
+/**
+ * Whether a refused change may be applied as it is stored: no run since then published anything, or found that upstream serves what is
+ * stored. Otherwise upstream is asked first, so that an approval never puts older data over newer.
+ */
+export function isNewest({ store }: Pick<SyncContext, 'store'>, { source, runId }: Quarantine): boolean {
+  const published = store.snapshots.readSnapshot(source)
+  if (published === null) return true
+  const confirmed = store.runs.readLatestWith(source, published.id)?.id ?? 0
+  return Math.max(published.runId, confirmed) <= runId
+}
+
+/** Returns the error of an approval of what upstream does not serve any more. */
+export function isGone({ runId, source }: Quarantine): MirrorError {
+  const message = `upstream serves something else now than run ${runId} refused, so nothing was published: run "patchmirror sync ${source}" for what it serves`
+  return new MirrorError('usage', message)
 }

@@ -2,7 +2,7 @@ import { compare, valid } from '@renovatebot/pep440'
 import { remember } from '../text.ts'
 import { apkOrder } from './apk.ts'
 import { composerOrder } from './composer.ts'
-import { dpkgOrder } from './dpkg.ts'
+import { debOrder, dpkgOrder } from './dpkg.ts'
 import { gemOrder } from './gem.ts'
 import { mavenOrder } from './maven.ts'
 import { nugetOrder } from './nuget.ts'
@@ -51,9 +51,9 @@ const ORDERS = new Map<string, VersionOrder | null>(
     Chainguard: apkOrder,
     CleanStart: apkOrder,
     ConanCenter: null,
-    Debian: dpkgOrder,
+    Debian: debOrder,
     'Docker Hardened Images': semverOrder,
-    Echo: dpkgOrder,
+    Echo: debOrder,
     FreeBSD: null,
     GHC: numbersOrder,
     GIT: null,
@@ -79,7 +79,7 @@ const ORDERS = new Map<string, VersionOrder | null>(
     RubyGems: gemOrder,
     SUSE: rpmOrder,
     SwiftURL: semverOrder,
-    Ubuntu: dpkgOrder,
+    Ubuntu: debOrder,
     VSCode: semverOrder,
     Wolfi: apkOrder,
     WordPress: null,
@@ -91,6 +91,24 @@ const ORDERS = new Map<string, VersionOrder | null>(
     vcpkg: null,
   }),
 )
+
+/** One or two numbers: the newest of such versions for an action (`v4`), a requirement in registries whose versions have three. */
+const PARTIAL = /^[vV=]*\s*(\d+(?:\.\d+)?)(?:[-+].*)?$/
+
+/** Texts that an order reads though they name no single version, by ecosystem; of Packagist a branch, `4.4.x-dev`. */
+const OPEN: ReadonlyMap<string | null, RegExp> = new Map([
+  ['GitHub Actions', PARTIAL],
+  ['Hex', PARTIAL],
+  ['Packagist', /^v?(\d+(?:\.\d+)*)(?:\.[x*])+[.-]?dev$/i],
+  ['Pub', PARTIAL],
+  ['crates.io', PARTIAL],
+  ['npm', PARTIAL],
+])
+
+/** Returns with what each version begins that a text may be, `4` for `v4`; null: it names a single one. */
+export function openVersion({ base }: Ecosystem, version: string): string | null {
+  return OPEN.get(base)?.exec(version.trim())?.[1] ?? null
+}
 
 /**
  * Vendors that the schema names, whose ecosystems are `Vendor:Base:…`. Others are taken by the same form, ordered as their

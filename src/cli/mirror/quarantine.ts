@@ -36,15 +36,15 @@ export async function approveCommand(
     const { source } = approved
     refuseOtherSettings(store, loaded.config, approved)
     const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
-    // Quarantined: upstream serves something else by now than what was approved.
-    if (done.state !== 'failed' && done.state !== 'quarantined') {
-      await store.exclusive(() => decide(store, approved.runId, 'approved'))
-    } else if (store.quarantine.readQuarantine(approved.runId)?.decision === 'approved') {
-      // What it would remove; the records that it would change need an approval of their own.
-      await store.exclusive(() => {
-        store.runs.recordDecision(approved.runId, 'approved', operatorName())
-      })
-    }
+    const { runId } = approved
+    await store.exclusive(() => {
+      // Quarantined: upstream serves something else by now than what was approved.
+      if (done.state !== 'failed' && done.state !== 'quarantined')
+        store.quarantine.decideQuarantine(runId, 'approved', Date.now())
+      // Also where only what it would remove is: the records that it would change need an approval of their own.
+      if (store.quarantine.readQuarantine(runId)?.decision === 'approved')
+        store.runs.recordDecision(runId, 'approved', operatorName())
+    })
     return done
   })
   display.finish()
@@ -74,7 +74,7 @@ export async function rejectCommand(run: string, options: DecisionOptions): Prom
   requireChange(config, run)
   const { runId, reason, decision } = await withWrites(config.data.dir, (store) => {
     const found = refusedChange(store, run)
-    if (found.decision === null) decide(store, found.runId, 'rejected')
+    if (found.decision === null) reject(store, found.runId)
     return found
   })
   if (options.json === true) printJson({ run: runId, decision: 'rejected', reason })
@@ -120,10 +120,10 @@ function doubtfulRun({ runs }: Pick<RefusalReads, 'runs'>, text: string): Run | 
   return hasPublished && run.facts['doubts'] !== undefined && run.kind !== 'approve' ? run : null
 }
 
-/** Stores a decision, and in the run who made it. */
-function decide(store: Writes, runId: number, decision: 'approved' | 'rejected'): void {
-  if (store.quarantine.decideQuarantine(runId, decision, Date.now()))
-    store.runs.recordDecision(runId, decision, operatorName())
+/** Stores the decision, and in the run who made it. */
+function reject(store: Writes, runId: number): void {
+  if (store.quarantine.decideQuarantine(runId, 'rejected', Date.now()))
+    store.runs.recordDecision(runId, 'rejected', operatorName())
 }
 
 type RefusalReads = Pick<Reads, 'runs' | 'quarantine'>

@@ -4,14 +4,15 @@ import { join } from 'node:path'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import { makeFolder, syncFolder } from '../../base/files.ts'
+import { isPresent, makeFolder, syncFolder } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
 import { VERSION } from '../../base/version.ts'
 import { type SourceName, SOURCES, activeSources } from '../../base/domain/sources.ts'
-import { acquireLock } from '../../store/database/lock.ts'
+import { acquireLock, lockFile } from '../../store/database/lock.ts'
 import { databasePath, forgetMadeFrom, openWriter } from '../../store/database/open.ts'
 import { type Salvage, beginRepair, salvageInto } from '../../store/salvage.ts'
+import { refuseForeignRoot, repairedPath, repairingDir } from '../../store/database/unfinished.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
@@ -25,13 +26,17 @@ function asideOf(path: string): string {
   return `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
 }
 
+function moveLog(path: string, aside: string): void {
+  for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+}
+
 /** Moves a database aside that holds nothing which this mirror cannot do without; a daemon makes a new one. */
 export function moveDamaged(dataDir: string, path: string): void {
   const lock = acquireLock(dataDir, 'serve')
   try {
     const aside = asideOf(path)
     renameSync(path, aside)
-    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+    moveLog(path, aside)
     print(`the damaged ${path} is kept as ${aside}; the daemon makes a new one`)
   } finally {
     lock.release()
@@ -63,8 +68,10 @@ export async function continueRepair(
   left: readonly SourceName[],
 ): Promise<number> {
   print('a repair was interrupted after it had kept what could be read: it goes on')
-  const lock = acquireLock(loaded.config.data.dir, 'serve')
+  const { dir } = loaded.config.data
+  const lock = acquireLock(dir, 'serve')
   try {
+    rmSync(repairingDir(dir), { recursive: true, force: true })
     const active = activeSources(loaded.config)
     return await mirrorSources(
       loaded,
@@ -116,30 +123,49 @@ const UNCHANGED =
   'Run this command again when the service answers, or restore a backup.'
 
 /**
- * Makes the new database beside the damaged one, which is replaced in one step: a process that is killed leaves the one or
- * the other.
+ * Makes the new database beside the damaged one, then puts it in its place. A process that is killed leaves the one, or what
+ * `finishReplacing` goes on with.
  */
 function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
-  const path = databasePath(dir)
-  const staging = join(dir, '.repairing')
+  const staging = repairingDir(dir)
   rmSync(staging, { recursive: true, force: true })
   makeFolder(staging)
   const db = openWriter(staging)
   const kept = closing(db, () => {
-    const salvage = salvageInto(db, path, Date.now())
+    const salvage = salvageInto(db, databasePath(dir), Date.now())
     beginRepair(db, sourcesToMirror(config), salvage)
     db.pragma('wal_checkpoint(TRUNCATE)')
     return salvage
   })
-  const aside = asideOf(path)
-  keepAs(path, aside)
-  for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
-  renameSync(databasePath(staging), path)
-  syncFolder(dir)
-  rmSync(staging, { recursive: true, force: true })
-  forgetMadeFrom(dir)
-  print(`the damaged database is kept as ${aside}`)
+  renameSync(databasePath(staging), repairedPath(dir)) // from here on nobody opens the damaged one
+  syncFolder(staging)
+  putRepaired(dir)
   return kept
+}
+
+/** Goes on with a repair that was killed while it replaced the database: the damaged one may be without its log by now. */
+export function finishReplacing(dir: string): void {
+  if (!isPresent(repairedPath(dir))) return
+  refuseForeignRoot(dir)
+  const lock = lockFile(join(dir, 'serve.lock')) // `acquireLock` refuses such a folder
+  if (lock === null) throw new MirrorError('locked', `another repair in ${dir} is running: wait until it has ended`)
+  try {
+    if (isPresent(repairedPath(dir))) putRepaired(dir)
+  } finally {
+    lock.release()
+  }
+}
+
+function putRepaired(dir: string): void {
+  const path = databasePath(dir)
+  const aside = asideOf(path)
+  if (isPresent(path)) keepAs(path, aside)
+  moveLog(path, aside)
+  forgetMadeFrom(dir) // before the new one is there, which it is not about
+  renameSync(repairedPath(dir), path)
+  syncFolder(dir)
+  rmSync(repairingDir(dir), { recursive: true, force: true })
+  print(`the damaged database is kept as ${aside}`)
 }
 
 /** Returns what a repair mirrors again; a bundle has any of them. */

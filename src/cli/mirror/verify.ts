@@ -30,7 +30,7 @@ import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
 import { withRunner } from '../runner.ts'
 import { listRepairLeft } from '../../store/salvage.ts'
-import { continueRepair, moveDamaged, rebuildMirror } from './rebuild.ts'
+import { continueRepair, finishReplacing, moveDamaged, rebuildMirror } from './rebuild.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror doctor --data`. */
@@ -47,6 +47,7 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
   const derived = await loadDerived(features)
   const loaded = settings(options, false, [])
   const { dir } = loaded.config.data
+  if (options.repair === true) finishReplacing(dir)
   const others = inspectOthers(dir).filter(({ faults }) => faults.length > 0)
   const report = await examine(dir)
   const damagedData = checkDerived(derived, dir)

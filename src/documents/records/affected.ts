@@ -1,6 +1,6 @@
 import { isMeant } from '../../base/identity/meant.ts'
 import { normalName } from '../../base/identity/names.ts'
-import { type Ecosystem, findEcosystem } from '../../base/versions/ecosystems.ts'
+import { type Ecosystem, findEcosystem, openVersion } from '../../base/versions/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import type { VersionOrder } from '../../base/versions/order.ts'
 import type { Steps } from '../../base/pacing.ts'
@@ -58,6 +58,8 @@ export type Uncompared =
   | 'no_versions'
   /** The epoch of the version is not known, and decides. */
   | 'epoch'
+  /** It is one of several versions, and the record tells these apart. */
+  | 'open'
 
 /** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
 export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
@@ -72,6 +74,7 @@ export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
 export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Steps<VersionVerdict> {
   if (isWithdrawn(record)) return 'other'
   const pace = createPace()
+  const beginning = asked.ecosystem === null ? null : openVersion(asked.ecosystem, asked.version.text)
   let verdict: VersionVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
     if (pace.isOver()) yield
@@ -80,9 +83,20 @@ export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Ste
     const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
     const own = yield* isAffected(part, asked.version, order, pace)
     if (own === 'affected') return own
-    if (verdict === 'other' || verdict === 'clear') verdict = own
+    const isOpen = own === 'clear' && beginning !== null && namesWithin(affected, beginning)
+    if (verdict === 'other' || verdict === 'clear') verdict = isOpen ? 'open' : own
   }
   return verdict
+}
+
+/** Whether a bound or a listed version is one of those that begin so: then not all of these are alike. */
+function namesWithin({ versions, ranges }: Fields, beginning: string): boolean {
+  const bounds = eachObject(ranges).flatMap(({ events }) => eachObject(events).flatMap((one) => Object.values(one)))
+  const listed: readonly unknown[] = Array.isArray(versions) ? versions : []
+  return [...bounds, ...listed].some((one) => {
+    const plain = typeof one === 'string' ? one.trim().replace(/^v/i, '') : ''
+    return plain.startsWith(beginning) && !/^\d/.test(plain.slice(beginning.length))
+  })
 }
 
 /** Whether a record says that it was withdrawn. */

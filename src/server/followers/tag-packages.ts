@@ -10,7 +10,7 @@ import { type PackageFilter, filterOfSboms } from './filter.ts'
 /** The packages that SBOMs list, whatever their versions. */
 export interface ListedPackages {
   readonly filter: PackageFilter
-  /** What the SBOMs are of, their different packages, and purls of no ecosystem that OSV records name. */
+  /** What the SBOMs are of, their different packages, and others that no record can be about. */
   readonly from: { readonly of: string; readonly packages: number; readonly unknown: number }
 }
 

@@ -8,8 +8,26 @@ export function restoringDir(dataDir: string): string {
   return join(dataDir, '.restoring')
 }
 
-/** Throws `not_ready` for a data folder into which a backup was not completely restored: nothing of it may be served. */
+/** Returns the folder in which a repair makes a new mirror.db. */
+export function repairingDir(dataDir: string): string {
+  return join(dataDir, '.repairing')
+}
+
+/** Returns the file that a repaired mirror.db is while it takes the place of the damaged one. */
+export function repairedPath(dataDir: string): string {
+  return join(repairingDir(dataDir), 'whole.db')
+}
+
+/**
+ * Throws `not_ready` for a data folder into which a backup was not completely restored, or whose mirror.db is being replaced: nothing of
+ * it may be served.
+ */
 export function refuseUnfinished(dataDir: string): void {
+  if (isPresent(repairedPath(dataDir)))
+    throw new MirrorError(
+      'not_ready',
+      `a repair did not end in ${dataDir}: if none is running, run "patchmirror doctor --data --repair" again, which goes on with it`,
+    )
   if (!isPresent(restoringDir(dataDir))) return
   throw new MirrorError(
     'not_ready',

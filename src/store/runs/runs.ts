@@ -170,7 +170,8 @@ export function createRunWriter(db: Db) {
     "UPDATE run SET facts = json_set(facts, '$.decision', @decision, '$.decidedBy', @by) WHERE id = @id",
   )
   const orphans = db.prepare(
-    `UPDATE run SET ended_at = @now, state = @state, code = @code, message = @message WHERE ended_at IS NULL`,
+    `UPDATE run SET ended_at = @now, state = @state, code = @code,
+       message = iif(id IN (SELECT run_id FROM snapshot), '${ENDED_AFTER}', @message) WHERE ended_at IS NULL`,
   )
   const prune = db.prepare(
     `DELETE FROM run WHERE source = @source AND ${IN_PART} = @part
@@ -230,6 +231,9 @@ const ORPHANED = {
   message: 'the process ended before the run did; nothing was committed',
 } as const
 
+/** What is said of one that had published by then. */
+const ENDED_AFTER = 'the process ended before the run did, after it had published'
+
 const BY_ID = 'SELECT * FROM run WHERE id = ?'
 
 /** Returns a row as it is committed now, on a connection of its own: one with an open transaction sees an earlier state. */
@@ -247,12 +251,17 @@ function createSight(db: Db) {
   const byId = db.prepare<[number], Row>(BY_ID)
   /** Whether a run may be running: any without an end is of a process that has ended, where this is false. */
   const mayRun = (): boolean => isLocked(dirname(db.name), 'sync')
+  const published = db.prepare<[number], number>('SELECT 1 FROM snapshot WHERE run_id = ?').pluck()
+  const orphaned = (run: Run): Run => {
+    const hasPublished = published.get(run.id) !== undefined
+    return { ...run, ...ORPHANED, ...(hasPublished && { message: ENDED_AFTER }) }
+  }
   const current = (row: Row): Run => {
     const run = fromRow(row)
     if (run.endedAt !== null || mayRun()) return run
     // It may have ended before the lock was looked at.
     const now = (db.inTransaction ? readCommitted(db.name, row.id) : byId.get(row.id)) ?? row
-    return now.ended_at === null ? { ...run, ...ORPHANED } : fromRow(now)
+    return now.ended_at === null ? orphaned(run) : fromRow(now)
   }
   const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))
   return { byId, mayRun, current, see }

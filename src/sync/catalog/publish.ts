@@ -71,6 +71,7 @@ export async function publishCatalog(
     confirm(context, crawl)
     // A refresh that only adds, or replaces what links to no document, has nothing to drop. The other source may have fetched documents that no published answer links to yet.
     if (source === 'catalog' && mayDrop) facts['documentsDropped'] = store.catalog.sweepDocuments()
+    if (approved !== null) store.quarantine.decideQuarantine(approved.runId, 'approved', context.now())
     if (!isNarrow(context)) store.quarantine.supersedeQuarantines(quarantinePath(source), context.now())
     writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
     accountFor(context, last, { artifacts, approved })

@@ -107,7 +107,7 @@ function countEntries(path: string, bytes: Buffer): number {
   const rows = feed.content === 'patches' ? countRows(value) : null
   const entries = rows ?? countLeaves(value)
   const more = isObject(value) ? moreBeyond(value, [], entries) : null
-  if (more !== null) throw shape(path, `it is one page of several, and is fetched as one document: ${more}`)
+  if (more !== null) throw shape(path, more)
   return entries
 }
 

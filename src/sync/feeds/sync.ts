@@ -1,3 +1,4 @@
+import { sha256Of } from '../../base/digest.ts'
 import { type ErrorCode, MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import type { Document } from '../../store/feeds/documents.ts'
@@ -19,7 +20,7 @@ import {
 } from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { refuseOlder } from '../older-mirror.ts'
-import { refuseRemoval, removalLimits } from '../removal-guard.ts'
+import { isGone, isNewest, refuseRemoval, removalLimits } from '../removal-guard.ts'
 
 interface FetchedFeeds {
   prepared: PreparedDocument[]
@@ -83,7 +84,7 @@ export async function syncFeeds(context: SyncContext, approved: Quarantine | nul
       message: `dry run: ${counted(work, 'document differs', 'documents differ')}`,
     }
   const isRepaired = refusals.length === 0 && store.snapshots.readSnapshot('feeds')?.whole === false
-  if (work > 0 || isRepaired) await commit(context, fetched, dropped)
+  if (work > 0 || isRepaired) await commit(context, fetched, dropped, approved)
   await settleQuarantines(context, fetched.confirmed)
   const doubts = fetched.judged.flatMap(({ verdict }) => publishedDoubts(verdict, !fetched.all) ?? [])
   const message = [work > 0 ? `${counted(work, 'document')} changed` : 'nothing changed', ...doubts, ...refusals].join(
@@ -199,16 +200,13 @@ async function settleQuarantines({ store, now }: SyncContext, confirmed: readonl
   for (const { path } of open) await store.exclusive(() => store.quarantine.supersedeQuarantines(path, now()))
 }
 
-/** Returns the quarantined document that the operator approved, with the bytes that were reviewed. */
+/** Returns the document that the operator approved: the bytes that were reviewed, while upstream may still serve them. */
 async function admitApproved(approved: Quarantine, context: SyncContext): Promise<FetchedFeeds> {
-  const stored = readStored(context, approved.path)
-  const body = contentOf(approved.body, sizeOf(approved.body))
-  const document = prepareDocument(context, approved.path, stored, {
-    body,
-    gzip: approved.body,
-    meta: approved,
-  })
-  const fetched = createFetched({ all: false, asOf: approved.asOf })
+  const { path } = approved
+  const stored = readStored(context, path)
+  const { asOf, ...answer } = isNewest(context, approved) ? keptAnswer(approved) : await askAgain(context, approved)
+  const document = prepareDocument(context, path, stored, answer)
+  const fetched = createFetched({ all: false, asOf })
   if (document === null) return fetched
   fetched.prepared.push(document)
   const judged = await judgeFeed(context, stored, document.document)
@@ -216,13 +214,30 @@ async function admitApproved(approved: Quarantine, context: SyncContext): Promis
   return fetched
 }
 
+function keptAnswer(approved: Quarantine) {
+  const { body, asOf } = approved
+  return { body: contentOf(body, sizeOf(body)), gzip: body, meta: approved, asOf }
+}
+
+/** Fetches what was approved; throws where upstream serves something else by now. */
+async function askAgain(context: SyncContext, approved: Quarantine) {
+  const { session, config } = context
+  const { path, sha256 } = approved
+  const answer = await fetchFeed(session, path, null, config.upstream.maxJsonBytes)
+  if (answer.status !== 200 || !sha256Of(answer.body).equals(sha256)) throw isGone(approved)
+  refuseOlder(context, path, answer.meta)
+  return { ...answer, asOf: answer.meta.date }
+}
+
 async function commit(
   context: SyncContext,
   { prepared, judged, failed, quarantined, all, asOf }: FetchedFeeds,
   dropped: readonly string[],
+  approved: Quarantine | null,
 ): Promise<void> {
   const { store, runId, now } = context
   await store.transaction(() => {
+    if (approved !== null) store.quarantine.decideQuarantine(approved.runId, 'approved', now())
     const last = store.changes.lastLogged()
     for (const { document, state } of prepared) {
       store.feeds.replaceDocument(document)

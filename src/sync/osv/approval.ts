@@ -1,11 +1,11 @@
 import { sha256Of } from '../../base/digest.ts'
-import { MirrorError } from '../../base/errors.ts'
 import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { RunKind } from '../../store/runs/runs.ts'
 import type { SyncContext } from '../context.ts'
+import { isGone, isNewest } from '../removal-guard.ts'
 import { parseMember } from './index-parser.ts'
 import { lackIn } from './upstream-mirror.ts'
 
@@ -24,12 +24,9 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
   return {
     /** The kind of run: one that applies an approval is of the kind that was refused. */
     kind: ownKind,
-    /**
-     * Reads the refused index, whose removals were approved, if nothing was published since; null: upstream's is to be
-     * applied, so that no older state replaces a newer one.
-     */
+    /** Reads the refused index, whose removals were approved, if no run since found another; null: upstream's is to be applied. */
     async readIndex() {
-      if (!ofIndex || approved.runId <= publishedBy) return null
+      if (!ofIndex || !isNewest({ store }, approved)) return null
       const { body, etag, lastModified, asOf } = approved
       const index = await parseMember(body)
       index.lacks = lackIn(store.runs.readRun(approved.runId)?.facts ?? {})
@@ -66,10 +63,13 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
         : `what run ${approved.runId} refused was something else`
       return `${refusal}; ${other}`
     },
+    /** Records, in the transaction that publishes it, that the approved change was applied. */
+    noteApplied(): void {
+      if (approved !== null) store.quarantine.decideQuarantine(approved.runId, 'approved', now())
+    },
     /** Remembers approved removals where the records of their index are refused. */
     async keepRemovals(): Promise<void> {
-      if (!ofIndex) return
-      await store.exclusive(() => store.quarantine.decideQuarantine(approved.runId, 'approved', now()))
+      if (ofIndex) await store.exclusive(() => store.quarantine.decideQuarantine(approved.runId, 'approved', now()))
     },
     /**
      * Whether this run can close the open quarantine of the index. One about contents that changed silently needs a
@@ -96,9 +96,4 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
 /** Reports whether a quarantine is about what an index would remove; otherwise it is about contents of records. */
 function isOfIndex({ sha256, body }: Quarantine): boolean {
   return sha256Of(contentOf(body, sizeOf(body))).equals(sha256)
-}
-
-function isGone({ runId }: Quarantine): MirrorError {
-  const message = `upstream serves something else now than run ${runId} refused, so nothing was published: run "patchmirror sync osv" for what it serves`
-  return new MirrorError('usage', message)
 }

@@ -202,6 +202,7 @@ function replaceSnapshot(
   const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
   store.dates.noteDates(change, publishedAt)
   store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.historyDays * DAY_MS)
+  approval.noteApplied()
   if (approval.closesQuarantine()) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { databasePath, openWriter } from '../../../src/store/database/open.ts'
@@ -6,7 +6,7 @@ import { beginRepair, salvageInto } from '../../../src/store/salvage.ts'
 import { keyPair } from '../../features/bundles/fixtures.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { start } from '../../support/command.ts'
-import { DAMAGES, overwriteTable } from '../../support/damage.ts'
+import { DAMAGES, overwriteTable, settle } from '../../support/damage.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { longTest, test } from '../../support/tables.ts'
 
@@ -115,6 +115,32 @@ longTest('a repair that is killed while it mirrors ends as one that was not, at 
   expect(flagsOfDates(world.data)).toEqual([7])
 })
 
+longTest('a repair that is killed while it replaces the database loses no key that only the log had', async () => {
+  const world = await openWorld({ records: 5, service: false }, undefined, run)
+  onTestFinished(() => world.close())
+  expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+  settle(databasePath(world.data))
+  const open = openWriter(world.data) // what comes now stays in the log
+  expect(await world.patchmirror('keys', 'create', '--name', 'late')).toMatchObject({ code: 0 })
+  const keys = (await world.patchmirror('keys', 'list', '--json')).out
+  const copy = join(world.dir, 'copy')
+  cpSync(world.data, copy, { recursive: true })
+  open.close()
+  world.env['PATCHMIRROR_DATA_DIR'] = copy
+  DAMAGES.cut(databasePath(copy))
+  const killing = { NODE_OPTIONS: `--import ${KILL_HERE}`, KILL_AT: '/.repairing/whole.db' }
+  const { finished } = start(['doctor', '--data', '--repair'], { ...world.env, ...killing }, world.dir)
+  expect(await finished).toMatchObject({ signal: 'SIGKILL' })
+  for (const args of [['status'], ['keys', 'create', '--name', 'x'], ['doctor', '--data']])
+    expect((await world.patchmirror(...args)).err).toContain('run "patchmirror doctor --data --repair" again')
+  const repaired = await world.patchmirror('doctor', '--data', '--repair')
+  expect([repaired.code, repaired.out]).toEqual([0, expect.stringMatching(/kept as [^\n]*\n[^]*it goes on/)])
+  expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
+  expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
+  expect(readdirSync(copy)).not.toContain('.repairing')
+})
+
+const KILL_HERE = new URL('../../support/kill-here.ts', import.meta.url).href
 const STALL = { kind: 'stall', at: 'headers' } as const
 
 /** Returns the digests of what is stored, whenever it was. */

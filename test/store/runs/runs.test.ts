@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { acquireLock } from '../../../src/store/database/lock.ts'
 import type { RunStart } from '../../../src/store/runs/runs.ts'
-import { NOW, START, quarantine, reads, runEnd, writes } from '../fixtures.ts'
+import { NOW, START, quarantine, reads, runEnd, snapshot, writes } from '../fixtures.ts'
 
 describe('the run log', () => {
   test('shows a current run, and how it ended', () => {
@@ -100,6 +100,20 @@ describe('the run log', () => {
     }
     expect(store.runs.readRun(ended)?.state).toBe('complete')
     expect(store.runs.closeOrphanRuns(NOW)).toBe(0)
+  })
+
+  test('says of a run whose process ended whether it had published', () => {
+    const store = writes()
+    const open = [store.runs.startRun(START), store.runs.startRun(START)]
+    store.snapshots.replaceSnapshot(snapshot({ runId: open[1] ?? 0 }))
+    const told = (): unknown[] => open.map((id) => store.runs.readRun(id)?.message)
+    const expected = [
+      'the process ended before the run did; nothing was committed',
+      'the process ended before the run did, after it had published',
+    ]
+    expect(told()).toEqual(expected)
+    store.runs.closeOrphanRuns(NOW)
+    expect(told()).toEqual(expected)
   })
 
   test('finds as running only what runs now, and what was killed as failed', () => {

@@ -219,6 +219,7 @@ describe('a feed that cannot be used', () => {
     ['one page of several', { data: [ROW], cursor: { after: 'x' } }, 'one page of several'],
     ['one page of several by its number', { data: [ROW], page: 1, pages: 9 }, 'pages is 9'],
     ['one page of a larger total', { data: [ROW], meta: { total: 9 } }, 'meta.total is 9'],
+    ['a part by its own word', { data: [ROW], partial: true }, 'something is missing: partial is true'],
     ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
     ['a state of failure', { status: 'failed', message: 'no', data: [] }, 'it is an error: no'],
     ['not ready yet', { status: 'processing' }, 'it is not ready yet (it says: processing)'],
@@ -379,8 +380,31 @@ describe('a feed that shrinks', () => {
     expect(made.sandbox.requests.count()).toBe(0)
     expect(held(made, PATCH_FEED)).toBe(NO_PACKAGES.kind === 'body' ? NO_PACKAGES.body : '')
     expect(made.store.snapshots.readSnapshot('feeds')?.asOf).toBe(asOf)
+    expect(made.store.quarantine.readQuarantine(id)?.decision).toBe('approved')
     await expectSound(made.dir)
   })
+
+  bothTest.each(telling(['serves the stored one', 'serves a newer one'], 'serves a newer one'))(
+    'and was rejected is not applied by an approval once upstream %s',
+    async (what) => {
+      const made = await synced()
+      made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
+      const { id } = await made.run('feeds')
+      await made.store.exclusive(() => made.store.quarantine.decideQuarantine(id, 'rejected', Date.now()))
+      made.sandbox.faults.clear()
+      if (what === 'serves a newer one') made.sandbox.feed.touchFeeds()
+      expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+      const approved = made.store.quarantine.readQuarantine(id)
+      if (approved === null) throw new Error('nothing in quarantine')
+      const late = await made.run('feeds', { kind: 'approve', approved })
+      expect(late).toMatchObject({ state: 'failed', code: 'usage' })
+      expect(late.message).toContain(`upstream serves something else now than run ${id} refused`)
+      await expectEqual(made)
+      made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
+      expect(await made.run('feeds', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+      expect(held(made, PATCH_FEED)).toBe(NO_PACKAGES.kind === 'body' ? NO_PACKAGES.body : '')
+    },
+  )
 
   longTest('stays refused when it was rejected', async () => {
     const made = await synced()

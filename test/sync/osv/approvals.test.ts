@@ -107,19 +107,22 @@ describe('an approval', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('of removals that upstream corrected since publishes no older state', async () => {
-    const made = await synced()
-    const restore = kept(made)
-    for (const id of made.sandbox.feed.ids().slice(40)) made.sandbox.feed.delete(id)
-    const { id } = await made.run('osv')
-    await reject(made, id)
-    restore()
-    made.sandbox.feed.add(2)
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    const report = await made.run('osv', { kind: 'approve', approved: approvedOf(made, id) })
-    expect(report).toMatchObject({ state: 'failed', code: 'usage' })
-    expect(made.store.osv.countRecords()).toBe(122)
-  })
+  bothTest.each(telling(['0', '2'], '0'))(
+    'of removals that upstream corrected since publishes no older state, with %s new records',
+    async (added) => {
+      const made = await synced()
+      const restore = kept(made)
+      for (const id of made.sandbox.feed.ids().slice(40)) made.sandbox.feed.delete(id)
+      const { id } = await made.run('osv')
+      await reject(made, id)
+      restore()
+      if (added !== '0') made.sandbox.feed.add(Number(added))
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+      const report = await made.run('osv', { kind: 'approve', approved: approvedOf(made, id) })
+      expect(report).toMatchObject({ state: 'failed', code: 'usage' })
+      expect(made.store.osv.countRecords()).toBe(120 + Number(added))
+    },
+  )
 
   test('of removals, then of records in the same index, publishes both', async () => {
     const made = await synced()

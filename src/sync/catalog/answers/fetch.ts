@@ -7,6 +7,7 @@ import type { StoredAnswer } from '../../../store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
+import { hasEnd } from '../../../upstream/http/response.ts'
 import { isExpiredUrl, refusalError, statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
@@ -105,7 +106,7 @@ async function ask(
     onDate(answer.meta.date)
     if (answer.status === 304) return 'unchanged'
     const { etag, contentType: type, location } = answer.meta
-    return { body: answer.body, etag, type, location }
+    return { body: answer.body, etag, type, location, isEnded: hasEnd(answer.meta) }
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') return 404
