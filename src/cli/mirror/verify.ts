@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { basename } from 'node:path'
 import { rebuildLostArchive } from '../../archive/build.ts'
+import { mendRecords } from '../../archive/mend.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { closing } from '../store-access.ts'
@@ -10,6 +11,7 @@ import { damageAdvice, nameStorageError } from '../../store/database/faults.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
+import type { Writes } from '../../store/writer.ts'
 import { whyUnread } from '../../store/database/unread.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
 import { noteRepaired } from '../../store/notes.ts'
@@ -65,8 +67,7 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
     if (dropped !== null && options.json !== true) print(dropped)
-    const rest = await rebuildArchive(dir, report)
-    if (rest !== report && options.json !== true) print('the archive is rebuilt from the stored records')
+    const rest = await repairHere(dir, report, options.json === true ? () => undefined : print)
     return repair(withSettings(options, loaded, rest, left), { report: rest, left, features })
   }
   const isWhole = left.length === 0 && isSound && views.length === 0 && report.damagedVersions.length === 0
@@ -189,15 +190,36 @@ async function dropVersions({ config }: LoadedConfig, { damagedVersions }: Verif
 }
 
 /**
- * Rebuilds a damaged archive from the stored records, which needs no upstream. Returns what is damaged after that: the given report
- * where nothing was rebuilt.
+ * Puts damaged records back from the archive, then rebuilds a damaged archive from the records: neither needs an upstream. Returns what is
+ * damaged after that: the given report where nothing was done.
  */
-async function rebuildArchive(dataDir: string, report: VerifyReport): Promise<VerifyReport> {
-  if (report.structure.length + report.damagedRecords.length > 0 || !isArchiveDamaged(report)) return report
+async function repairHere(dataDir: string, report: VerifyReport, say: (text: string) => void): Promise<VerifyReport> {
+  if (report.structure.length > 0) return report
+  let rest = report
+  const ids = rest.damagedRecords
+  if (ids.length > 0)
+    rest = await repairedBy(dataDir, rest, async ({ osv }) => {
+      const mended = await mendRecords(osv, dataDir, ids)
+      if (mended > 0) say(`${counted(mended, 'damaged record')} put back from the archive`)
+      return mended > 0
+    })
+  if (rest.damagedRecords.length > 0 || !isArchiveDamaged(rest)) return rest
+  return repairedBy(dataDir, rest, async ({ osv }) => {
+    const isRebuilt = await rebuildLostArchive(osv, dataDir, true)
+    if (isRebuilt) say('the archive is rebuilt from the stored records')
+    return isRebuilt
+  })
+}
+
+/** Returns what is damaged after some work, which returns whether it changed anything. */
+async function repairedBy(
+  dataDir: string,
+  report: VerifyReport,
+  work: (store: Writes) => Promise<boolean>,
+): Promise<VerifyReport> {
   const lock = acquireLock(dataDir, 'sync')
   try {
-    const isRebuilt = await withWrites(dataDir, ({ osv }) => rebuildLostArchive(osv, dataDir, true))
-    if (!isRebuilt) return report
+    if (!(await withWrites(dataDir, work))) return report
   } catch (error) {
     if (error instanceof MirrorError && (error.code === 'corrupt' || error.code === 'proof')) return report
     throw error

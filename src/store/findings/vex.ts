@@ -140,9 +140,13 @@ function createNames(db: Db) {
   }
 }
 
-/** What follows the catalog, each up to a state of its own; `catalogAsOf`: upstream's date of the catalog, Unix milliseconds. */
+/**
+ * What follows the catalog, each up to a state of its own; `catalogAsOf`: upstream's date of the catalog, Unix milliseconds. `last OWNER`:
+ * the findings of a tag that cannot be judged as a whole, from when it last was.
+ */
 type Followed =
-  'vex' | 'withoutVex' | 'catalogAsOf' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags'
+  | ('vex' | 'withoutVex' | 'catalogAsOf' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags')
+  | `last ${string}`
 
 function createFollowed(db: Db) {
   const { run, value } = queries(db)
@@ -152,5 +156,6 @@ function createFollowed(db: Db) {
     putFollowed: run<[name: Followed, state: string]>(
       'INSERT INTO followed (name, state) VALUES (?, ?) ON CONFLICT DO UPDATE SET state = excluded.state',
     ),
+    dropFollowed: run<[name: Followed]>('DELETE FROM followed WHERE name = ?'),
   }
 }

@@ -66,6 +66,8 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       sql.remove.run(id)
       if (faultOfRecordId(id) === null) sql.addTombstone.run(id, now, runId)
     },
+    /** Puts lost or damaged bytes of a record back. Returns whether they are those that were stored. */
+    mendBody: (stored: MendedBody): boolean => sql.mend.run(stored).changes > 0,
     /** Replaces the suspect ids, which the next run requests again; ids that are not stored are ignored. */
     replaceSuspectIds(ids: Iterable<string>): void {
       sql.clearSuspect.run()
@@ -167,6 +169,9 @@ function stateOf(modified: string, sha256: Buffer): string {
   return `${sha256.toString('base64')} ${modified}`
 }
 
+/** Bytes that a record had, and their sums. */
+type MendedBody = Required<Pick<RecordToStore, 'id' | 'body' | 'size' | 'sha256' | 'bodyCrc32'>>
+
 function prepareWrites(db: Db) {
   return {
     body: db.prepare('INSERT INTO osv_body (bytes) VALUES (?)'),
@@ -180,6 +185,10 @@ function prepareWrites(db: Db) {
     update: db.prepare(
       `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?,
          as_of = ?, body_crc32 = ?, fix = ? WHERE id = ?`,
+    ),
+    mend: db.prepare<[MendedBody]>(
+      `INSERT OR REPLACE INTO osv_body (rowid, bytes) SELECT body, @body FROM osv_record
+         WHERE id = @id AND size = @size AND sha256 = @sha256 AND coalesce(body_crc32, @bodyCrc32) = @bodyCrc32`,
     ),
     mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),

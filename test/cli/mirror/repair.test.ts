@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { databasePath, openWriter } from '../../../src/store/database/open.ts'
@@ -8,7 +8,7 @@ import { commandHost } from '../../support/hosted.ts'
 import { start } from '../../support/command.ts'
 import { DAMAGES, overwriteTable, settle } from '../../support/damage.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
-import { longTest, test } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 const run = commandHost()
 
@@ -180,6 +180,41 @@ test('a damaged archive is rebuilt from the records, also without an upstream', 
   expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
   expect((await world.patchmirror('status')).out).not.toContain('damaged')
 })
+
+bothTest.each(telling(['a quarantine', 'no upstream', 'a lost archive'], 'a quarantine'))(
+  'a damaged record is put back from the archive, with %s',
+  async (how) => {
+    const world = await openWorld({ records: 60, service: false }, undefined, run)
+    onTestFinished(() => world.close())
+    const { feed } = world.sandbox
+    expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+    const content = contentOf(world.data)
+    const [id = ''] = feed.ids()
+    if (how === 'a quarantine') {
+      for (const one of feed.ids().slice(20)) feed.delete(one)
+      expect(await world.patchmirror('sync', 'osv')).toMatchObject({ code: 4 })
+    } else if (how === 'no upstream') delete world.env['PATCHMIRROR_UPSTREAM_API_ROOT']
+    else rmSync(join(world.data, 'derived'), { recursive: true })
+    damageRecord(world.data, id)
+    expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 1 })
+    const repaired = await world.patchmirror('doctor', '--data', '--repair')
+    const said = how === 'a lost archive' ? 'osv: complete' : '1 damaged record put back from the archive'
+    expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining(said)])
+    expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
+    expect(contentOf(world.data)).toEqual(content)
+    if (how === 'a quarantine') expect(await world.patchmirror('approve', '3')).toMatchObject({ code: 0 })
+  },
+)
+
+/** Overwrites the stored bytes of a record. */
+function damageRecord(data: string, id: string): void {
+  const db = openWriter(data)
+  const change = db.prepare(
+    'UPDATE osv_body SET bytes = zeroblob(8) WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
+  )
+  expect(change.run(id).changes).toBe(1)
+  db.close()
+}
 
 longTest('a damaged webhooks.db is moved aside by a repair, and found without one', async () => {
   const world = await openWorld({ records: 5, service: false }, undefined, run)

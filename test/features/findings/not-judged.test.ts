@@ -1,10 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { join } from 'node:path'
+import { expect, onTestFinished } from 'vitest'
 import { createPageMaker } from '../../../src/features/pages/make-page.ts'
+import { Database } from '../../../src/store/database/sqlite.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { loadQuick } from '../../support/limits.ts'
-import { openFindingsBench } from './fixtures.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
+import { affecting, openFindingsBench, readFindings, sbomOf } from './fixtures.ts'
 
 const command = commandHost()
 
@@ -56,3 +59,53 @@ test('why a tag is not judged is said by the list of findings and the pages in t
   await bench.judge()
   expectWords(await said(patterns), 4, 'not in scope')
 })
+
+bothTest.each(telling(['damaged', 'missing'], 'damaged'))(
+  'what an SBOM that is %s at first changed is logged once it is read',
+  async (how) => {
+    const bench = await openFindingsBench({}, undefined, 'warn')
+    const { dir, sandbox } = bench
+    const [tag = ''] = sandbox.service.ids('tags')
+    const path = `/v1/tags/${tag}/sbom`
+    const write = (name: string): void =>
+      sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('i', `pkg:npm/${name}@1.0.0`))
+    const state = () =>
+      readFindings(dir, (reads) => ({ refusal: reads.readTag(tag)?.refusal, log: reads.listLogOf(tag, 9) }))
+    write('a')
+    await bench.crawl()
+    await bench.publish({ 'A-1': affecting('npm', 'a', null), 'B-1': affecting('npm', 'b', null) })
+    await bench.judge()
+    if (how === 'missing') sandbox.faults.set(path, { kind: 'status', status: 404 })
+    write('b')
+    await bench.crawl()
+    const repair = how === 'missing' ? () => undefined : damage(dir, path)
+    await bench.judge()
+    await bench.publish({ 'B-2': affecting('npm', 'b', null) })
+    await bench.judge()
+    expect(state()).toEqual({ refusal: expect.any(String) as string, log: [] })
+    sandbox.faults.clear()
+    repair()
+    expect((await bench.run('catalog', { full: true })).state).toBe('complete')
+    await bench.judge()
+    expect(state()).toMatchObject({ refusal: null, log: [{ cause: 'sbom', found: 2, gone: 1 }] })
+    expect(bench.known()).toEqual(await bench.fresh())
+  },
+)
+
+/** Damages the document that a path of the catalog has; returns what puts it back. */
+function damage(dir: string, path: string): () => void {
+  const db = new Database(join(dir, 'mirror.db'))
+  onTestFinished(() => void db.close())
+  const chunks = db
+    .prepare<[string], { digest: string; number: number; bytes: Buffer }>(
+      `SELECT c.* FROM catalog_answer a, json_each(a.links) link
+         JOIN catalog_chunk c ON c.digest = json_extract(link.value, '$.digest') WHERE a.path = ?`,
+    )
+    .all(path)
+  expect(chunks).not.toEqual([])
+  const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
+  for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
+  return () => {
+    for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
+  }
+}

@@ -68,7 +68,7 @@ export async function followTags(input: TagsInput): Promise<TagsReport> {
   store.putFollowed('tags', catalog)
   const known = new Map(store.listOwners().map((one) => [one.owner, one]))
   const gone = [...known.values()].filter(({ owner }) => !listed.has(owner))
-  for (const { id } of gone) await dropTag(store, id)
+  for (const one of gone) await dropTag(store, one)
   let read = 0
   let tags = 0
   for (const tag of listed.values()) {
@@ -100,10 +100,11 @@ function listTags(reads: Reads): Map<string, ListedTag> {
   return tags
 }
 
-function dropTag(store: FindingsStore, id: number): Promise<void> {
+function dropTag(store: FindingsStore, { id, owner }: Pick<TagFindings, 'id' | 'owner'>): Promise<void> {
   return store.inOne(() => {
     store.replaceComponents(id, [])
     store.replaceTagPlaces(id, [])
+    store.dropFollowed(lastOf(owner))
     store.dropTag(id)
     return Promise.resolve()
   })
@@ -111,12 +112,12 @@ function dropTag(store: FindingsStore, id: number): Promise<void> {
 
 /**
  * Reads the SBOM of a tag and replaces its components; returns whether a change was logged. The first judgement of a tag is
- * where its log begins.
+ * where its log begins. While it cannot be judged as a whole nothing is logged: the next whole judgement is compared with the last.
  */
 async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Promise<boolean> {
   const { store, rules } = input
   const known = store.readTag(tag.owner)
-  const before = known === null || known.refusal !== null ? null : visibleIn(store, known.id)
+  const before = known === null ? null : lastJudged(store, known)
   const read = readSboms(input, tag, catalog)
   const refused = 'refusal' in read
   const { components, ...packages } = refused ? NOTHING_READ : read
@@ -135,8 +136,24 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   const counts = { ...countFindings(visible), suppressed }
   store.putTag({ ...about, ...counts })
   store.countNotJudged(id)
-  if (before === null || refused) return false
+  if (before === null) return false
+  if (refused || read.sbom !== tag.sbom) {
+    store.putFollowed(lastOf(tag.owner), JSON.stringify(before))
+    return false
+  }
+  store.dropFollowed(lastOf(tag.owner))
   return logChange(input, { ...tag, id, catalog, cause: 'sbom', before, visible, counts })
+}
+
+function lastOf(owner: string): `last ${string}` {
+  return `last ${owner}`
+}
+
+/** Returns the findings of a tag by its last whole judgement; null: there was none. */
+function lastJudged(store: FindingsStore, { id, owner, refusal }: TagFindings): readonly TagFinding[] | null {
+  const kept = store.readFollowed(lastOf(owner))
+  if (kept !== null) return JSON.parse(kept) as TagFinding[]
+  return refusal === null ? visibleIn(store, id) : null
 }
 
 /** Asks VEX again about the findings of a tag whose SBOM is as before; returns whether a change was logged. */
