@@ -54,14 +54,14 @@ export function createTagList(db: Db) {
      FROM tag_component t JOIN component c ON c.id = t.component JOIN finding f ON f.component = c.id
        LEFT JOIN record r ON r.id = f.record
        LEFT JOIN suppressed s ON s.component = c.id AND s.tag = t.tag AND s.record = f.record
-     WHERE t.tag = @tag AND instr(lower(concat_ws(' ', f.record, r.names, c.name, c.version)), lower(@text)) > 0
+     WHERE t.tag = @tag AND instr(lower(concat_ws(' ', f.record, r.names, c.name, f.source, c.version)), lower(@text)) > 0
      ORDER BY suppressed, f.level, f.fixable | f.patched DESC, c.name, c.version, f.record, c.id
      LIMIT @limit OFFSET @offset`,
   )
   return {
     /**
-     * Those that count before those that VEX rules out, then the worst first, then those with a fix. `text`: their ids, package or
-     * version contain it; '' for all.
+     * Those that count before those that VEX rules out, then the worst first, then those with a fix. `text`: their ids, package,
+     * source package or version contain it; '' for all.
      */
     listFindingsPage: (tag: number, text: string, limit: number, offset: number): ListedFinding[] =>
       page.all({ tag, text, limit, offset }),
