@@ -95,9 +95,13 @@ const ORDERS = new Map<string, VersionOrder | null>(
 /** One or two numbers: the newest of such versions for an action (`v4`), a requirement in registries whose versions have three. */
 const PARTIAL = /^[vV=]*\s*(\d+(?:\.\d+)?)(?:[-+].*)?$/
 
-/** Texts that an order reads though they name no single version, by ecosystem; of Packagist a branch, `4.4.x-dev`. */
+/**
+ * Texts that an order reads though they name no single version, by ecosystem; of Packagist a branch, `4.4.x-dev`. Go modules that a
+ * `replace` takes from a folder are required as `v0.0.0`, which comes behind all commits of a module without tags.
+ */
 const OPEN: ReadonlyMap<string | null, RegExp> = new Map([
   ['GitHub Actions', PARTIAL],
+  ['Go', /^v?(0\.0\.0)$/],
   ['Hex', PARTIAL],
   ['Packagist', /^v?(\d+(?:\.\d+)*)(?:\.[x*])+[.-]?dev$/i],
   ['Pub', PARTIAL],

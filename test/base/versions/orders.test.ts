@@ -110,6 +110,7 @@ const ROWS: Record<string, readonly string[]> = {
   'Root:Alpine:3.18': ['8.1-r5 8.1-r00071'],
   'Root:PyPI': ['4.0.1 4.0.1+root.io.1'],
   'Root:Maven': ['4.2.1 4.2.1-root.io.1'],
+  'TuxCare:npm': ['1.0.2-rc.1 1.0.2 1.0.2-tuxcare.1 1.0.2-tuxcare.2 1.0.2-tuxcare.10 1.0.3-rc.1'],
   'Root:npm': [
     '4.2.0 4.2.1-rc.1 4.2.1 4.2.1-root.io.1=4.2.1+root.io.1 4.2.1-root.io.2 4.2.1-root.io.10 4.2.2-rc.1 4.2.2',
   ],

@@ -52,6 +52,7 @@ const RECORDS: readonly TestRecord[] = [
   about('F-2', ['OSS-Fuzz', 'libbar', { versions: ['1.0'] }]),
   about('E-1', ['npm', 'empty', {}]),
   about('GA-1', ['GitHub Actions', 'a/action', { ranges: [{ type: 'ECOSYSTEM', events: FROM_4_1 }] }]),
+  about('GO-1', ['Go', 'a.example/b', below('0.0.0-20220906165146-f3363e06e74c', 'SEMVER')]),
   about('K-1', ['Packagist', 'a/kernel', below('4.4.50')]),
   about('O-1', ['npm', 'open', below('2.0.0', 'SEMVER')]),
 ]
@@ -265,6 +266,7 @@ test('what may be another package is said to be so, whether a record has its nam
 test.each([
   ['githubactions/a/action', 'v4 v4.1 4 v4-beta', 'v3 v4.0 v4.1.5 v4.2 v5 v40'],
   ['composer/a/kernel', '4.4.x-dev 4.x-dev v4.4.*-dev', '4.4.50 4.5.x-dev 5.x-dev'],
+  ['golang/a.example/b', 'v0.0.0 0.0.0', 'v0.0.0-20230101000000-000000000000 v0.1.0'],
   ['npm/open', '2 2.0', '2.1 2.0.0 20'],
 ])(
   'a version that is one of several is clear only where the record does not tell them apart: %s',
