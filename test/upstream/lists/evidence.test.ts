@@ -56,7 +56,7 @@ async function walked(form: PagingForm, all: readonly object[], known = NEW): Pr
 }
 
 function idOf(item: Buffer): string {
-  return (JSON.parse(item.toString()) as { ticket_id: string }).ticket_id
+  return (JSON.parse(item.toString()) as { ticket_id?: string }).ticket_id ?? ''
 }
 
 describe.each(Object.entries(PAGING_FORMS))('a list whose pages say: %s', (name, form) => {
@@ -138,6 +138,15 @@ describe('a list of which a page says itself that items are missing', () => {
     const { onward, cut, probed } = end
     const again = await walked(saying({}), tickets(23), { ...NEW, onward, cut, probed, graded: true })
     expect(again.end.grade?.grade).toBe('proved')
+  })
+
+  test.each([true, false])('by an element about the list is cut, at its end: %s', async (isLast) => {
+    const about = { has_more: true }
+    const bare: PagingForm = {
+      ...formOf('a bare array'),
+      says: ({ items }) => ({ body: isLast ? [...items, about] : [about, ...items] }),
+    }
+    expect((await walked(bare, tickets(23))).end.grade).toMatchObject({ grade: 'cut' })
   })
 
   test('by its status alone is cut', async () => {

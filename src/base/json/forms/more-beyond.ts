@@ -25,11 +25,21 @@ export interface Flaw {
  * nothing.
  */
 export function flawOf(document: unknown, items: JsonPath): Flaw | null {
+  if (Array.isArray(document)) return flawOfList(document)
   const places = around(document, items)
   const lasting = places.find(({ name, value }) => isLastingFlaw(name, value))
   const place = lasting ?? places.find(({ name, value }) => isFlaw(name, value))
   if (place === undefined) return null
   return { text: `it says that something is missing: ${describe(place)}`, isLasting: place === lasting }
+}
+
+/** A list of which one end has no member of the other: it is about the list (`[{"id": 1}, {"has_more": true}]`), not in it. */
+function flawOfList(list: readonly unknown[]): Flaw | null {
+  const [first] = list
+  const last = list.at(-1)
+  if (!isObject(first) || !isObject(last) || Object.keys(first).some((name) => name in last)) return null
+  const names = Object.keys(last).slice(0, 5).join(', ')
+  return { text: `its first and its last element have no member in common (${names.slice(0, 60)})`, isLasting: true }
 }
 
 /** Returns the members around the items and beside them; within other objects, names are content. */
