@@ -151,6 +151,19 @@ function removeIfLeft(path: string): void {
   if (made !== undefined && Date.now() - made.mtimeMs > LEFT_MS) rmSync(path, { force: true })
 }
 
+/**
+ * Returns a text that is another one when the file was replaced or written to, but for changes within the clock's own step; '' where
+ * there is none, or none can be seen. Reading the file says why.
+ */
+export function fileMark(path: string): string {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false })
+    return found === undefined ? '' : [found.ino, found.size, found.mtimeMs, found.ctimeMs].join(' ')
+  } catch {
+    return ''
+  }
+}
+
 /** Renames a synced file to its final name, durably; replaces a file of that name. */
 export function publishFile(draft: string, path: string): void {
   renameSync(draft, path)

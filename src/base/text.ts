@@ -45,3 +45,24 @@ const HTML_START =
 export function isHtmlPage(start: string): boolean {
   return HTML_START.test(start)
 }
+
+/** What is remembered at most. */
+interface MemoryBounds {
+  readonly results: number
+  /** The results of longer texts are not remembered. */
+  readonly characters: number
+}
+
+/** Remembers the results of a function of texts, of which nearly all calls have the same few. Too many are forgotten together. */
+export function remember<T>(work: (text: string) => T, { results, characters }: MemoryBounds): (text: string) => T {
+  const known = new Map<string, T>()
+  return (text) => {
+    const before = known.get(text)
+    if (before !== undefined) return before
+    const result = work(text)
+    if (text.length > characters) return result
+    if (known.size >= results) known.clear()
+    known.set(text, result)
+    return result
+  }
+}

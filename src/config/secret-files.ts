@@ -1,7 +1,6 @@
-import { statSync } from 'node:fs'
 import type { Config } from './schema.ts'
 import { SETTINGS } from './settings.ts'
-import { briefReason, readNamedFile } from '../base/files.ts'
+import { briefReason, fileMark, readNamedFile } from '../base/files.ts'
 
 /** A secret setting in use: its value follows the file that it was read from, if it was read from one. */
 interface FollowedSecret<T> {
@@ -51,7 +50,7 @@ export function followSecret<T>(
     return false
   }
   const reload = (): boolean => {
-    seen = { mark: markOf(file), at: performance.now() }
+    seen = { mark: fileMark(file), at: performance.now() }
     const read = readSecret(setting, file, text)
     if ('fault' in read) return refuse(read.fault)
     complaint = null
@@ -64,7 +63,7 @@ export function followSecret<T>(
   return {
     current() {
       const old = performance.now() - seen.at >= LOOK_MS
-      if (old || markOf(file) !== seen.mark) reload()
+      if (old || fileMark(file) !== seen.mark) reload()
       return value
     },
     reload,
@@ -127,14 +126,4 @@ function follow<Section extends object, Name extends keyof Section>(
   const properties = Object.getOwnPropertyDescriptors(section) as PropertyDescriptorMap
   const read = { get: current, enumerable: true }
   return Object.defineProperties({}, { ...properties, [name]: read }) as Section
-}
-
-/** Changes when the file does; empty when there is none. */
-function markOf(file: string): string {
-  try {
-    const { ino, size, mtimeMs, ctimeMs } = statSync(file)
-    return [ino, size, mtimeMs, ctimeMs].join(' ')
-  } catch {
-    return ''
-  }
 }

@@ -1,5 +1,6 @@
 import { describeRetry } from '../base/domain/progress.ts'
 import type { Logger } from '../base/log.ts'
+import { createDue } from '../base/pacing.ts'
 import { toIso } from '../base/time.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { Progress } from '../sync/context.ts'
@@ -84,14 +85,11 @@ export function logRetries(
   log: Pick<Logger, 'warn'>,
   report: (progress: Progress) => void,
 ): (progress: Progress) => void {
-  const loggedAt = new Map<string, number>()
+  const isDue = createDue(RETRIES_MS)
   return (progress) => {
     const { source, retry } = progress
-    const at = performance.now()
-    if (retry !== undefined && at - (loggedAt.get(source) ?? -RETRIES_MS) >= RETRIES_MS) {
-      loggedAt.set(source, at)
+    if (retry !== undefined && isDue(source))
       log.warn({ source, nextAt: retry.nextAt }, `${source}: ${describeRetry(retry)}`)
-    }
     report(progress)
   }
 }

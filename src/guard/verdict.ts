@@ -62,7 +62,7 @@ interface ItemDoubt {
 }
 
 /** A kind counts when both are exceeded. */
-export interface Limit {
+interface Limit {
   readonly count: number
   readonly share: number
 }

@@ -2,7 +2,8 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { ContractEntry, JsonSchema, PathContract, PathOperation } from './contract/openapi.ts'
-import { type HttpHandler, refuseMalformed } from './http/node-server.ts'
+import type { HttpHandler } from '../base/connections/server.ts'
+import { refuseMalformed } from './http/node-server.ts'
 import {
   type Failures,
   type Problem,

@@ -1,10 +1,11 @@
 import { lookup } from 'node:dns/promises'
 import type { Server } from 'node:http'
-import { type AddressInfo, type ListenOptions, type Server as NetServer, createServer, isIP, isIPv6 } from 'node:net'
+import { type AddressInfo, type Server as NetServer, createServer, isIP } from 'node:net'
 import { type Stats, chmodSync, linkSync, lstatSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
+import { listenOn, shownHost } from '../base/connections/server.ts'
 import { MirrorError, messageOf, systemCode } from '../base/errors.ts'
 import { connectLocally } from '../base/offline.ts'
 import { lockFile } from '../store/database/lock.ts'
@@ -70,12 +71,6 @@ async function oneAddress(host: string): Promise<string> {
   return isIP(host) === 0 ? (await lookup(host, { order: 'ipv4first' })).address : host
 }
 
-function listenOn(server: NetServer, at: ListenOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject).listen(at, resolve)
-  })
-}
-
 function closed(server: NetServer): Promise<unknown> {
   return new Promise((resolve) => server.close(resolve))
 }
@@ -98,8 +93,6 @@ export async function withAddress(settings: Config['server'], work: () => Promis
   await work().finally(() => closed(server))
 }
 
-const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
-
 /** Returns the address to show; a wildcard address is shown as localhost. */
 function addressOf(
   bound: AddressInfo | string | null,
@@ -109,11 +102,6 @@ function addressOf(
   if (typeof bound === 'string') return { url: `unix:${socket ?? bound}`, port: 0 }
   const scheme = certFile === null ? 'http' : 'https'
   return { url: `${scheme}://${shownHost(host)}:${bound.port}`, port: bound.port }
-}
-
-function shownHost(host: string): string {
-  if (ANY_ADDRESS.has(host)) return 'localhost'
-  return isIPv6(host) ? `[${host}]` : host
 }
 
 /** Returns the address that a server is bound to, as Node reports it; null while it is not bound, and for a unix socket. */

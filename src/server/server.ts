@@ -18,7 +18,8 @@ import { sbomRoute } from './program/sbom.ts'
 import { createEdgeFields } from './http/edge-fields.ts'
 import { type FollowedParts, createFollowerRoutes } from './followers/routes.ts'
 import { createTrust } from './http/client-address.ts'
-import { type HttpHandler, createHttp, drain, traced, withReserve } from './http/node-server.ts'
+import { type HttpHandler, drain } from '../base/connections/server.ts'
+import { createHttp, traced, withReserve } from './http/node-server.ts'
 import { createPaths } from './http/paths.ts'
 import { type Failures, type ServerLog, createFailures } from './http/problems.ts'
 import { isPath, notPath, originForm } from './http/request-target.ts'
@@ -275,7 +276,12 @@ function openConnections(server: Server, parts: ConnectionParts): Connections {
     onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
   })
   const limit = limitConnections(server, limitsOf(parts))
-  return { close: (closed) => drain(server, { fastPath, limit }, closed, closeGraceMs) }
+  return {
+    close(closed) {
+      fastPath.close()
+      return drain(server, limit, closed, closeGraceMs)
+    },
+  }
 }
 
 function limitsOf({ config, log, metrics }: ConnectionParts): Parameters<typeof limitConnections>[1] {

@@ -1,6 +1,6 @@
 import { DAY_MS, toIso } from '../base/time.ts'
 import { type Doubt, doubtedKinds } from '../base/domain/doubts.ts'
-import type { Limit, Standard, GuardVerdict } from '../guard/verdict.ts'
+import type { Standard, GuardVerdict } from '../guard/verdict.ts'
 import type { LedgerRow } from '../store/changes/guard-ledger.ts'
 import { tagCounts } from '../store/findings/database.ts'
 import type { RunFacts } from '../store/runs/runs.ts'
@@ -14,17 +14,16 @@ export interface SourceStandard extends Standard {
   readonly since: number
 }
 
-/** Creates what the doubts of a run are counted by. `totalOf`: number of what is stored of what a kind counts; `removal`: the limits of removals. */
+/** Creates what the doubts of a run are counted by. `totalOf`: number of what is stored of what a kind counts. */
 export function createStandard(
   { config, store, source, now }: GuardContext,
   totalOf: (kind: Doubt) => number,
-  removal: Limit,
 ): SourceStandard {
   const settings = config.guard
   const begin = windowBegin({ config, store, source, now })
   return {
     settings,
-    removal,
+    removal: { count: settings.removedCount, share: settings.removedShare },
     totalOf,
     since: begin,
     settled: new Set(store.guardLedger.listSettled(source, begin)),

@@ -12,6 +12,11 @@ interface GuardLimits {
   count: number
 }
 
+/** Returns the limits of removals that the settings have. */
+export function removalLimits({ guard }: Pick<SyncContext['config'], 'guard'>): GuardLimits {
+  return { fraction: guard.removedShare, count: guard.removedCount }
+}
+
 /**
  * Returns the reason why a change needs operator approval, or null if it does not. Removing all entries always needs
  * approval: no source loses everything at once for a good reason.

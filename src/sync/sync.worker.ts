@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../base/errors.ts'
 import { goOffline } from '../base/offline.ts'
+import { createDue } from '../base/pacing.ts'
 import { openWrites } from '../store/writer.ts'
 import { collectWhenIdle } from '../base/threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../base/threads/supervisor.ts'
@@ -124,18 +125,10 @@ const PROGRESS_MS = 50
 
 /** Limits progress messages: passes the first and the last of each phase, those of repeated requests, and others at most every `PROGRESS_MS`. */
 function limitProgress(report: (progress: Progress) => void): (progress: Progress) => void {
-  const reportedAt = new Map<string, number>()
+  const isDue = createDue(PROGRESS_MS)
   return (progress) => {
-    const phase = `${progress.source} ${progress.phase}`
-    const now = performance.now()
-    if (
-      progress.done !== progress.total &&
-      progress.retry === undefined &&
-      now - (reportedAt.get(phase) ?? -PROGRESS_MS) < PROGRESS_MS
-    )
-      return
-    if (progress.retry === undefined) reportedAt.set(phase, now)
-    report(progress)
+    const { source, phase, done, total, retry } = progress
+    if (retry !== undefined || done === total || isDue(`${source} ${phase}`)) report(progress)
   }
 }
 

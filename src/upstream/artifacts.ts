@@ -4,7 +4,7 @@ import { createGunzip } from 'node:zlib'
 import type { Trusted } from '../base/connections/network.ts'
 import { MirrorError, systemCode } from '../base/errors.ts'
 import { isPrivateAddress } from './http/destinations.ts'
-import { discardBody, isPlain, metaOf, networkError } from './http/response.ts'
+import { discardBody, hasEnd, isPlain, metaOf, networkError } from './http/response.ts'
 import { type Retrying, withDeadline } from './http/retry.ts'
 import type { StopSignal } from './http/stop-signal.ts'
 import { documentError, readErrorBody } from './http/errors.ts'
@@ -31,8 +31,8 @@ export interface ArtifactOptions {
 
 /** Receives the chunks of a document. */
 export interface ArtifactSink {
-  /** Starts an attempt; discards what earlier attempts wrote. */
-  begin(type: string): Promise<void> | void
+  /** Starts an attempt; discards what earlier attempts wrote. `isEnded`: the response shows where its body ends. */
+  begin(type: string, isEnded: boolean): Promise<void> | void
   write(bytes: Buffer): Promise<void> | void
 }
 
@@ -107,7 +107,7 @@ async function receive(
     }
     if (meta.length !== null && meta.length > maxBytes) throw tooLarge(place, meta.length, maxBytes)
     secrets.check(JSON.stringify(meta), place)
-    await sink.begin(meta.contentType)
+    await sink.begin(meta.contentType, hasEnd(meta))
     const search = secrets.stream(place)
     let arrived = 0
     let size = 0

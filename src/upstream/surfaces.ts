@@ -28,8 +28,6 @@ export interface Upstream {
   client(surface: UpstreamSurface): Client
   /** Returns whether the surface and the credential that it needs are configured. */
   has(surface: UpstreamSurface): boolean
-  /** Returns the limiter of a host, for requests outside the surfaces (pre-signed URLs). */
-  limiter(url: string): HostLimiter
   /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to the cost. Throws `upstream_*`. */
   fetchDocument(url: string, run: DocumentRun, sink: ArtifactSink): Promise<void>
   /** Closes every connection; current requests fail as unreachable. */
@@ -97,7 +95,6 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
       const { root, kind, isPublic } = describe(config, surface)
       return root !== null && (isPublic || (kind !== null && credential(kind) !== null))
     },
-    limiter: limiterOf,
     async fetchDocument(url, { signal, cost, onRetry }, sink) {
       documents ??= createTransport(config.upstream, {
         privateTo: isTrusted,

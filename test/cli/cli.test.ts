@@ -143,6 +143,10 @@ describe('the command line', () => {
         "unknown command 'exprt' (Did you mean export?)\nusage: patchmirror bundle [options] [command]\n",
       ],
       [
+        ['list', 'image'],
+        'there is no command "list image": it is "patchmirror list tags"\nusage: patchmirror list [options] [command]\n',
+      ],
+      [
         ['keygen'],
         'there is no command "keygen": it is "patchmirror bundle keygen FILE"\nusage: patchmirror [options] COMMAND\n',
       ],

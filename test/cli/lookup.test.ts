@@ -968,7 +968,7 @@ describe('changes', () => {
 
   test('takes the packages of an SBOM, or of the mirrored SBOM of a tag', async () => {
     const bom = join(dir, 'bom.json')
-    const listing = (...purls: string[]): void =>
+    const listing = (...purls: (string | undefined)[]): void =>
       writeFileSync(
         bom,
         JSON.stringify({
@@ -977,10 +977,10 @@ describe('changes', () => {
           components: purls.map((purl) => ({ name: 'x', purl })),
         }),
       )
-    listing('pkg:npm/lodash@1.0.0', 'pkg:npm/none@1', 'pkg:docker/x@1', 'no purl')
+    listing('pkg:npm/lodash@1.0.0', 'pkg:npm/none@1', 'pkg:docker/x@1', 'no purl', undefined)
     const found = await ask('changes', '--since', '1', '--sbom', bom)
     expect(found.out).toMatch(
-      /of the 2 packages in the SBOM of \S+bom\.json, .*; purls of no ecosystem that OSV records name: 2\n\n\S+ {2}GONE-1\n/,
+      /of the 2 packages in the SBOM of \S+bom\.json, .*; without a purl of an ecosystem that OSV records name: 3\n\n\S+ {2}GONE-1\n/,
     )
     listing('pkg:npm/none@1')
     expect(await json('changes', '--since', '1', '--sbom', bom)).toMatchObject({

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { readLastVerification } from '../../src/store/last-verification.ts'
+import { readLastVerification } from '../../src/store/notes.ts'
 import { derivedDir } from '../../src/store/database/open.ts'
 import { toIso } from '../../src/base/time.ts'
 import { openWorld } from '../support/daemons.ts'

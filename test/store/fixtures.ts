@@ -15,7 +15,7 @@ import type { Quarantine } from '../../src/store/runs/quarantine.ts'
 import type { RunEnd, RunStart } from '../../src/store/runs/runs.ts'
 import type { PublishedSnapshot } from '../../src/store/runs/snapshots.ts'
 import { type Writes, openWrites } from '../../src/store/writer.ts'
-import { deflate } from '../../src/archive/zip/member.ts'
+import { deflate } from '../../src/base/gzip/member.ts'
 
 /** 2026-05-01T00:00:00Z, unix milliseconds. */
 export const NOW = Date.UTC(2026, 4, 1)

@@ -12,7 +12,7 @@ import {
   databaseNote,
   noteDatabases,
 } from '../../src/store/database/daemon-settings.ts'
-import { noteVerification, readLastVerification } from '../../src/store/last-verification.ts'
+import { noteVerification, readLastVerification } from '../../src/store/notes.ts'
 import { settleCopies } from '../../src/store/restored.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { oddNotes } from '../support/odd-notes.ts'

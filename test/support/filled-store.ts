@@ -15,7 +15,7 @@ import { createOsvWriter } from '../../src/store/osv/writes.ts'
 import { type RunEnd, createRunWriter } from '../../src/store/runs/runs.ts'
 import { createSnapshotWriter } from '../../src/store/runs/snapshots.ts'
 import { crc32c } from '../../src/archive/zip/crc32c.ts'
-import { deflate } from '../../src/archive/zip/member.ts'
+import { deflate } from '../../src/base/gzip/member.ts'
 import { createZipWriter } from '../../src/archive/zip/writer.ts'
 
 /** 2026-07-01T00:00:00Z, unix milliseconds: when the stores of these tests were filled. */

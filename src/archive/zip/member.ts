@@ -1,5 +1,6 @@
-import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { crc32, inflateRawSync } from 'node:zlib'
 import { messageOf, systemCode } from '../../base/errors.ts'
+import { deflate } from '../../base/gzip/member.ts'
 import type { ZipEntry } from './directory.ts'
 
 /** A member's content and its raw deflate stream; both are views, valid until the next member is read. */
@@ -39,25 +40,6 @@ export function verifyDeflated({ crc32: sum, size }: ZipEntry, deflated: Buffer)
   if (typeof content === 'string') return { refused: content }
   if (crc32(content) !== sum) return { refused: 'CRC-32 differs' }
   return { content, deflated }
-}
-
-/** Compresses a record that was not received compressed, always with the same level. */
-export function deflate(content: Uint8Array): Buffer {
-  // One output buffer that mostly takes all of it: the default of 16 KB per record is slow.
-  return deflateRawSync(content, { level: 6, chunkSize: Math.max(64, content.length + 64) })
-}
-
-/** Bytes of content for which zlib's smallest tables are enough: what it prepares for a stream takes longer than these take. */
-const SMALL_BYTES = 1 << 13
-
-/**
- * Compresses one of very many records that are made here, always in the same way: in three quarters of the time of `deflate`,
- * and 3 % larger.
- */
-export function deflateQuickly(content: Uint8Array): Buffer {
-  const { length } = content
-  const tables = length <= SMALL_BYTES ? { windowBits: 13, memLevel: 5 } : {}
-  return deflateRawSync(content, { level: 3, chunkSize: Math.max(64, length + 64), ...tables })
 }
 
 /** Returns a member's bytes as they are in `region`, a view. Checks the local header as `readMember` does, not the content. */

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { deflate } from './member.ts'
+import { deflate } from '../../base/gzip/member.ts'
 import { type ZipMember, createZipWriter } from './writer.ts'
 
 /** An archive made of complete contents; nothing may be added after `finish`. */

@@ -1,3 +1,5 @@
+import { createDue } from '../pacing.ts'
+
 /** What warnings are logged to; null: nowhere. */
 export type WarningLog = { warn(fields: object, message: string): void } | null
 
@@ -14,14 +16,14 @@ export function createCountedLog<Reason extends string>({
   readonly onCount: (why: Reason, count: number) => void
   readonly textOf: (why: Reason, count: number) => string
 }): (why: Reason, count: number) => void {
-  const since = new Map<Reason, { at: number; count: number }>()
+  const isDue = createDue(LOG_MS)
+  const counts = new Map<Reason, number>()
   return (why, count) => {
     onCount(why, count)
-    const known = since.get(why) ?? { at: -Infinity, count: 0 }
-    known.count += count
-    since.set(why, known)
-    if (performance.now() - known.at < LOG_MS) return
-    log?.warn({ reason: why, count: known.count }, textOf(why, known.count))
-    since.set(why, { at: performance.now(), count: 0 })
+    const all = (counts.get(why) ?? 0) + count
+    counts.set(why, all)
+    if (!isDue(why)) return
+    log?.warn({ reason: why, count: all }, textOf(why, all))
+    counts.delete(why)
   }
 }

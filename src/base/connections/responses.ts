@@ -9,8 +9,22 @@ import { sentBytes } from './sent.ts'
 
 /** Larger answers are given to Node in pieces of this size, bytes, each when the one before it has left. */
 export const ANSWER_PIECE = 32 * 1024
-/** A client that takes nothing of an answer for this long is cut off, milliseconds. */
+/** A client that takes nothing of an answer for this long is cut off, milliseconds; it may come back with a range. */
 const STALLED_MS = 120_000
+
+/** Resolves when a response takes more, or is gone; ends one that takes nothing for two minutes. */
+export function writable(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      clearTimeout(stalled)
+      response.off('drain', go).off('close', go)
+      resolve()
+    }
+    const stalled = setTimeout(() => response.destroy(), STALLED_MS)
+    if (response.destroyed) go()
+    else response.on('drain', go).on('close', go)
+  })
+}
 
 const shared = new WeakSet<object>()
 
@@ -127,22 +141,9 @@ abstract class CountedResponse extends http.ServerResponse {
   private async sendPieces(body: Uint8Array): Promise<void> {
     for (let at = 0; at < body.length; at += ANSWER_PIECE) {
       if (this.destroyed) return
-      if (!this.write(body.subarray(at, at + ANSWER_PIECE))) await this.drained()
+      if (!this.write(body.subarray(at, at + ANSWER_PIECE))) await writable(this)
     }
     this.end()
-  }
-
-  private drained(): Promise<void> {
-    return new Promise((resolve) => {
-      const go = (): void => {
-        clearTimeout(stalled)
-        this.off('drain', go).off('close', go)
-        resolve()
-      }
-      const stalled = setTimeout(() => this.destroy(), STALLED_MS)
-      if (this.destroyed) go()
-      else this.on('drain', go).on('close', go)
-    })
   }
 
   /** Answers 503 instead. The head that was made for the answer is not sent, and its connection ends. */

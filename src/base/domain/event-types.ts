@@ -1,5 +1,4 @@
-import { canonicalPath } from './path-templates.ts'
-import { RESOURCES } from './resources.ts'
+import { RESOURCES, listPathOf } from './resources.ts'
 import { SOURCES, type SourceName } from './sources.ts'
 
 /** A type of event: what its events name, and what a refresh that they cause checks. */
@@ -50,7 +49,7 @@ export const REFRESHED_LISTS = RESOURCES.map(({ name }) => name).filter((name) =
 )
 /** Paths of the lists in which named things appear, as run facts name them. */
 export const AWAITED_LISTS = RESOURCES.filter(({ name }) => ALL.some(({ appearsIn }) => appearsIn === name)).map(
-  ({ list }) => canonicalPath(list?.path ?? ''),
+  (one) => listPathOf(one),
 )
 
 /** Returns a type, or a pattern of types, with the vendor's name in it. */

@@ -1,3 +1,5 @@
+import { canonicalPath } from './path-templates.ts'
+
 /**
  * What the mirror stores of the service behind a credential, each resource declared once: its paths, its list, the
  * identifiers of its items and their artifacts (service API, section 4). The crawl, the store and the local routes
@@ -75,6 +77,12 @@ const PLAIN = {
 /** Reports whether a source mirrors a resource: the identity surface has its own source and its own credential. */
 export function ownsResource(source: string, resource: string): boolean {
   return (resource === 'users') === (source === 'identity')
+}
+
+/** Returns the resource that an answer's owner (`resource/id`) is of. */
+export function resourceOf(owner: string): string {
+  const [resource = ''] = owner.split('/', 1)
+  return resource
 }
 
 /** Versions of the identity surface (service API, section 9); its base names one of them. */
@@ -194,3 +202,18 @@ export const RELEASES = {
   details: '/packages/ecosystems/{ecosystem}/packages/{name}/versions/{version}/details',
   provenance: '/packages/ecosystems/{ecosystem}/packages/{name}/versions/{version}/provenance/{arch}',
 } as const
+
+/** Returns the resource with a name; throws for an unknown one. */
+export function resourceNamed(name: string): CatalogResource {
+  const found = RESOURCES.find((resource) => resource.name === name)
+  if (found === undefined) throw new Error(`no resource ${name}`)
+  return found
+}
+
+/** Returns the canonical path of a resource's list; '' where it has none. */
+export function listPathOf({ list }: Pick<CatalogResource, 'list'>): string {
+  return list === null ? '' : (canonicalPath(list.path) ?? list.path)
+}
+
+/** The list of tags, by its canonical path. */
+export const TAGS = listPathOf(resourceNamed('tags'))

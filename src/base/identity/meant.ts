@@ -1,9 +1,10 @@
+import { remember } from '../text.ts'
 import { findEcosystem } from '../versions/ecosystems.ts'
 import { coversRelease, isReleased } from './releases.ts'
 
-/** Answers that are remembered: each element of `affected` asks, and mostly the same. */
-const REMEMBERED = { pairs: 1_000, characters: 300 }
-const answered = new Map<string, boolean>()
+/** Ecosystems that are remembered, of queries and of records for each: each element of `affected` asks, and mostly the same. */
+const REMEMBERED = { results: 100, characters: 200 }
+const meantBy = remember((asked) => remember((recorded) => decide(recorded, asked), REMEMBERED), REMEMBERED)
 
 /**
  * Whether a package of a record's ecosystem is meant by a query for another: the very same, the same without its release
@@ -12,14 +13,7 @@ const answered = new Map<string, boolean>()
  * by its vendor and base.
  */
 export function isMeant(recorded: string, asked: string): boolean {
-  if (recorded === asked) return true
-  const key = `${recorded}\n${asked}`
-  const known = answered.get(key)
-  if (known !== undefined) return known
-  const answer = decide(recorded, asked)
-  if (answered.size >= REMEMBERED.pairs) answered.clear()
-  if (key.length <= REMEMBERED.characters) answered.set(key, answer)
-  return answer
+  return recorded === asked || meantBy(asked)(recorded)
 }
 
 /**

@@ -1,31 +1,23 @@
+import { remember } from '../text.ts'
+
 /**
  * Field names as services write them (wire facts, "where the contract is silent"): `cve_id`, `cveId`, `CVE_ID` and
  * `ticket_cve_id` may all be what the contract calls `cve_id`.
  */
 
-/** Names remembered by `remember`, and the length of one, characters: the lists of a service have some hundred short ones. */
-const MAX_REMEMBERED = 2_000
-const MAX_LENGTH = 100
+/** Names whose forms are remembered: every item of a list has the same ones, and the lists of a service some hundred short ones. */
+const REMEMBERED = { results: 2_000, characters: 100 }
 
-/** Remembers the results of a function of names, because every item of a list has the same ones. */
-export function remember<T>(work: (name: string) => T): (name: string) => T {
-  const known = new Map<string, T>()
-  return (name) => {
-    const before = known.get(name)
-    if (before !== undefined) return before
-    const result = work(name)
-    if (name.length > MAX_LENGTH) return result
-    if (known.size >= MAX_REMEMBERED) known.clear()
-    known.set(name, result)
-    return result
-  }
+/** Remembers the results of a function of field names. */
+export function ofName<T>(work: (name: string) => T): (name: string) => T {
+  return remember(work, REMEMBERED)
 }
 
 /** Returns a name without case, underscores and other separators: `cve_id`, `cveId` and `CVE-ID` are equal. */
-export const plainName = remember((name) => name.replace(/[^\p{L}\p{N}]+/gu, '').toLowerCase())
+export const plainName = ofName((name) => name.replace(/[^\p{L}\p{N}]+/gu, '').toLowerCase())
 
 /** Splits a name into lower-case words: `ticketCVEId` and `ticket_cve_id` are ticket, cve, id. */
-export const wordsOf: (name: string) => readonly string[] = remember((name) =>
+export const wordsOf: (name: string) => readonly string[] = ofName((name) =>
   name
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
     .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')

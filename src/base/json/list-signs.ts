@@ -88,7 +88,7 @@ export function signsOfPage(page: unknown, items: JsonPath): ListSign[] {
   )
   const number = ownNumberOf(members)
   return members.flatMap(({ path, words, value }) => {
-    const sign = own.has(value) && typeof value === 'string' ? null : readSign(words, value)
+    const sign = own.has(value) && typeof value === 'string' ? null : readNamed(String(path.at(-1)), words, value)
     if (sign === null || (isEstimated && sign.kind === 'items')) return []
     const isLast = sign.kind === 'pages' && words.includes('last') && number !== null
     return [{ ...sign, name: path.join('.'), path, ...(isLast && { own: number }) }]
@@ -116,7 +116,7 @@ export function signsOfHeaders(headers: Readonly<Record<string, unknown>>, isPar
         name: `the header ${name} (${sign.name})`,
         path: null,
       }))
-    const sign = KNOWN_HEADERS.has(name) || isSilent ? null : readSign(plainWords(name), value)
+    const sign = KNOWN_HEADERS.has(name) || isSilent ? null : readNamed(name, plainWords(name), value)
     return sign === null ? [] : [{ ...sign, name: `the header ${name}`, path: null }]
   })
 }
@@ -226,6 +226,13 @@ const ABOVE = '^'
 const IN_PAGE = setOf('of last count total')
 
 type Said = Pick<ListSign, 'kind' | 'value' | 'isWhole'> | null
+
+/** Returns what a value under a name says; the page's own number (`"page": 1`) is none of all pages. */
+function readNamed(name: string, words: readonly string[], value: unknown): Said {
+  const sign = readSign(words, value)
+  const isOwn = OWN_NUMBER.has(plainMember(name)) && /^\s*\d+\s*$/.test(String(value))
+  return sign !== null && isOwn ? { ...sign, isWhole: false } : sign
+}
 
 /** Returns what a value under a name of these words says; null: nothing of more. */
 function readSign(words: readonly string[], written: unknown): Said {

@@ -37,3 +37,18 @@ export function textOfJson(value: unknown): string {
     return '…'
   }
 }
+
+/** Writes a JSON value as a text that a URL can have, such as a cursor. */
+export function writeToken(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+/** Reads the list in a text that `writeToken` made; an empty one from any other text. */
+export function readToken(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}

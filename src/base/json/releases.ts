@@ -1,5 +1,5 @@
 import { isObject } from './objects.ts'
-import { plainName, remember, resolveField } from './field-names.ts'
+import { ofName, plainName, resolveField } from './field-names.ts'
 
 /*
  * Reads the package catalog's answers in any form (service API, payload gaps): the versions of a package, and the
@@ -84,7 +84,7 @@ export function archsIn(answer: unknown): string[] {
 
 const ARCH_NAMES = ['arch', 'archs', 'architecture', 'architectures']
 
-const isArch = remember((name) => ARCH_NAMES.some((field) => resolveField(field, [name]).length > 0))
+const isArch = ofName((name) => ARCH_NAMES.some((field) => resolveField(field, [name]).length > 0))
 
 /**
  * Returns the members that can contain versions: objects and lists of objects, and of lists of texts the one named

@@ -7,23 +7,36 @@ interface DpkgVersion {
 }
 
 /**
- * Debian and Ubuntu: dpkg's order (deb-version(7)). Ours, because the libraries that there are read long numbers as floats
- * and fail on `~` beside other signs.
+ * opam: dpkg's order (deb-version(7)), with versions such as `v0.16`. Ours, because the libraries that there are read long numbers
+ * as floats and fail on `~` beside other signs.
  */
-export const dpkgOrder = createOrder<DpkgVersion>({
+export const dpkgOrder = createOrder<DpkgVersion>({ read, compare })
+
+/** Debian and Ubuntu: the same, where a version begins with a digit. Others, such as `stable`, would come behind all. */
+export const debOrder = createOrder<DpkgVersion>({
   read(text) {
-    const [, epoch, rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text) ?? []
-    const signs = epoch === undefined ? /^[A-Za-z0-9.+~-]+$/ : /^[A-Za-z0-9.+~:-]+$/
-    if (!signs.test(rest)) return null
-    const dash = rest.lastIndexOf('-')
-    const upstream = dash > 0 ? rest.slice(0, dash) : rest
-    return { epoch: epoch ?? '', upstream, revision: dash > 0 ? rest.slice(dash + 1) : '' }
+    const version = read(text)
+    return version !== null && /^\d/.test(version.upstream) ? version : null
   },
-  compare: (one, other) =>
+  compare,
+})
+
+function read(text: string): DpkgVersion | null {
+  const [, epoch, rest = ''] = /^(?:(\d+):)?(.*)$/.exec(text) ?? []
+  const signs = epoch === undefined ? /^[A-Za-z0-9.+~-]+$/ : /^[A-Za-z0-9.+~:-]+$/
+  if (!signs.test(rest)) return null
+  const dash = rest.lastIndexOf('-')
+  const upstream = dash > 0 ? rest.slice(0, dash) : rest
+  return { epoch: epoch ?? '', upstream, revision: dash > 0 ? rest.slice(dash + 1) : '' }
+}
+
+function compare(one: DpkgVersion, other: DpkgVersion): number {
+  return (
     compareDigits(one.epoch, other.epoch) ||
     compareParts(one.upstream, other.upstream) ||
-    compareParts(one.revision, other.revision),
-})
+    compareParts(one.revision, other.revision)
+  )
+}
 
 /** Compares alternating stretches of other characters and digits: the former by character, the latter as numbers. */
 function compareParts(one: string, other: string): number {

@@ -1,7 +1,8 @@
 import { compare, valid } from '@renovatebot/pep440'
+import { remember } from '../text.ts'
 import { apkOrder } from './apk.ts'
 import { composerOrder } from './composer.ts'
-import { dpkgOrder } from './dpkg.ts'
+import { debOrder, dpkgOrder } from './dpkg.ts'
 import { gemOrder } from './gem.ts'
 import { mavenOrder } from './maven.ts'
 import { nugetOrder } from './nuget.ts'
@@ -50,9 +51,9 @@ const ORDERS = new Map<string, VersionOrder | null>(
     Chainguard: apkOrder,
     CleanStart: apkOrder,
     ConanCenter: null,
-    Debian: dpkgOrder,
+    Debian: debOrder,
     'Docker Hardened Images': semverOrder,
-    Echo: dpkgOrder,
+    Echo: debOrder,
     FreeBSD: null,
     GHC: numbersOrder,
     GIT: null,
@@ -78,7 +79,7 @@ const ORDERS = new Map<string, VersionOrder | null>(
     RubyGems: gemOrder,
     SUSE: rpmOrder,
     SwiftURL: semverOrder,
-    Ubuntu: dpkgOrder,
+    Ubuntu: debOrder,
     VSCode: semverOrder,
     Wolfi: apkOrder,
     WordPress: null,
@@ -90,6 +91,28 @@ const ORDERS = new Map<string, VersionOrder | null>(
     vcpkg: null,
   }),
 )
+
+/** One or two numbers: the newest of such versions for an action (`v4`), a requirement in registries whose versions have three. */
+const PARTIAL = /^[vV=]*\s*(\d+(?:\.\d+)?)(?:[-+].*)?$/
+
+/**
+ * Texts that an order reads though they name no single version, by ecosystem; of Packagist a branch, `4.4.x-dev`. Go modules that a
+ * `replace` takes from a folder are required as `v0.0.0`, which comes behind all commits of a module without tags.
+ */
+const OPEN: ReadonlyMap<string | null, RegExp> = new Map([
+  ['GitHub Actions', PARTIAL],
+  ['Go', /^v?(0\.0\.0)$/],
+  ['Hex', PARTIAL],
+  ['Packagist', /^v?(\d+(?:\.\d+)*)(?:\.[x*])+[.-]?dev$/i],
+  ['Pub', PARTIAL],
+  ['crates.io', PARTIAL],
+  ['npm', PARTIAL],
+])
+
+/** Returns with what each version begins that a text may be, `4` for `v4`; null: it names a single one. */
+export function openVersion({ base }: Ecosystem, version: string): string | null {
+  return OPEN.get(base)?.exec(version.trim())?.[1] ?? null
+}
 
 /**
  * Vendors that the schema names, whose ecosystems are `Vendor:Base:…`. Others are taken by the same form, ordered as their
@@ -141,18 +164,10 @@ export function ecosystemNames(): { readonly names: string[]; readonly vendors: 
 }
 
 /** Names that are remembered: each element of `affected` has one, and mostly the same. */
-const REMEMBERED = { names: 1_000, characters: 100 }
-const found = new Map<string, Ecosystem | null>()
+const REMEMBERED = { results: 1_000, characters: 100 }
 
 /** Null for an ecosystem that the OSV schema does not define, and that is no vendor's of one it defines. */
-export function findEcosystem(name: string): Ecosystem | null {
-  const known = found.get(name)
-  if (known !== undefined) return known
-  const ecosystem = ecosystemOf(name)
-  if (found.size >= REMEMBERED.names) found.clear()
-  if (name.length <= REMEMBERED.characters) found.set(name, ecosystem)
-  return ecosystem
-}
+export const findEcosystem = remember(ecosystemOf, REMEMBERED)
 
 function ecosystemOf(name: string): Ecosystem | null {
   const [first = '', second = ''] = name.split(':')

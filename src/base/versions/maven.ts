@@ -31,7 +31,8 @@ const SAME = new Map([
  */
 export const mavenOrder = createOrder<readonly Item[]>({
   read(text) {
-    return text === '' || /\s/.test(text) ? null : itemsOf(text.toLowerCase())
+    // brackets and commas are those of a range
+    return text === '' || /[\s[\](),]/.test(text) ? null : itemsOf(text.toLowerCase())
   },
   compare: compareItemLists,
 })

@@ -14,8 +14,11 @@ export interface VersionOrder<Key = unknown> {
 /** Longer than any version there is, characters: an order reads nothing beyond. */
 const LONGEST_VERSION = 256
 
-/** What tools write where they do not know a version, or did not fill in a variable: some orders would read it. */
-const NO_VERSION = /^(?:unknown|undefined|unspecified|none|null|n\/a|latest|\(devel\)|\$\{.*\}|@[^@]+@)$/i
+/**
+ * What tools write where they do not know a version, or did not fill in a variable: some orders would read it. No version is
+ * without any digit: `unknown`, `NOASSERTION`, `latest`, `main`, `*`.
+ */
+const NO_VERSION = /^\D*$|\$\{|^@[^@]+@$/
 
 /**
  * Wraps an order so that it need not bound hostile input: its `read` gets texts of a bounded length,

@@ -101,12 +101,12 @@ interface PatchedVersion {
 }
 
 /**
- * A vendor's ecosystem whose base has SemVer's order, where `4.2.1-root.io.2` is the second patch of 4.2.1. SemVer alone takes
- * that for a prerelease of 4.2.1, so that the unpatched 4.2.1 would pass for fixed; osv.dev too orders it in front. Elsewhere
- * the order of the base puts such versions right.
+ * A vendor's ecosystem whose base has SemVer's order, where `4.2.1-root.io.2`, or `4.2.1-tuxcare.2`, is the second patch of
+ * 4.2.1. SemVer alone takes that for a prerelease of 4.2.1, so that the unpatched 4.2.1 would pass for fixed; osv.dev too orders
+ * it in front. Elsewhere the order of the base puts such versions right.
  */
 export function vendorOrder(vendor: string, base: VersionOrder): VersionOrder<PatchedVersion> {
-  const form = new RegExp(`^(.+?)[-+.]${vendor}\\.io\\.(\\d+)$`, 'i')
+  const form = new RegExp(`^(.+?)[-+.]${vendor}(?:\\.io)?\\.(\\d+)$`, 'i')
   return createOrder<PatchedVersion>({
     read(text) {
       const [, version = text, patch = ''] = form.exec(text) ?? []

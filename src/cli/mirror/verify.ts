@@ -14,7 +14,7 @@ import { databasePath, inboxPath, openReader } from '../../store/database/open.t
 import type { Writes } from '../../store/writer.ts'
 import { whyUnread } from '../../store/database/unread.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
-import { noteRepaired } from '../../store/last-verification.ts'
+import { noteRepaired } from '../../store/notes.ts'
 import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {
   type VerifyReport,

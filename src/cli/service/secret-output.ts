@@ -2,7 +2,7 @@ import { messageOf } from '../../base/errors.ts'
 import type { Item, Made } from '../../upstream/service-api.ts'
 import { type SecretFile, createSecretFile } from '../secret-file.ts'
 import { type ServiceCommandOptions, printItem } from './session.ts'
-import { print } from '../context.ts'
+import { print, warn } from '../context.ts'
 
 /** Options of commands that receive a secret once. */
 export interface SecretOptions extends ServiceCommandOptions {
@@ -60,8 +60,4 @@ function show(item: Item, secret: string, options: SecretOptions): number {
   }
   warn('the secret is shown only once and cannot be retrieved again; store it where only its user can read it')
   return 0
-}
-
-function warn(text: string): void {
-  process.stderr.write(`patchmirror: warning: ${text}\n`)
 }

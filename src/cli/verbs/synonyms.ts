@@ -54,10 +54,11 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   'config schema': 'config --schema',
 }
 
-/** Returns the command that does what these words of a command line ask for; null where no synonym is known. */
+/** Returns the command that does what these words of a command line ask for, also in the singular; null where no synonym is known. */
 export function successorOf(words: readonly string[]): string | null {
   const name = words.join(' ')
-  return Object.hasOwn(SYNONYMS, name) ? (SYNONYMS[name] ?? null) : null
+  const known = [name, `${name}s`].find((one) => Object.hasOwn(SYNONYMS, one))
+  return known === undefined ? null : (SYNONYMS[known] ?? null)
 }
 
 /** Lists the synonyms with the commands that they stand for. */

@@ -5,7 +5,7 @@ import { MirrorError, messageOf } from '../../base/errors.ts'
 import { itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
 import type { Item, Made, NewWebhook, WebhooksApi } from '../../upstream/service-api.ts'
 import { isUnsent, statusOf } from '../../upstream/http/errors.ts'
-import { LIST, anyMirroredTag, testDelivery, warnSecret, withWebhooks } from './subscriptions.ts'
+import { LIST, anyMirroredTag, testDelivery, withWebhooks } from './subscriptions.ts'
 import { type StoredSecretResult, keepSecret, withSecretKeeper } from './secrets.ts'
 import { type SecretOptions, writeSecret } from '../service/secret-output.ts'
 import { type AskWithin, type ServiceCommandOptions, printItem } from '../service/session.ts'
@@ -66,7 +66,7 @@ function registerHere(
     const test = stored.problem === null ? await tryOut(api, made, config, options.testTag) : null
     report(made, stored, test, keeper.path, options)
     if (stored.problem !== null || hasFailed(test)) {
-      if (hasFailed(test)) warnSecret(afterFailedTest(config, itemIdOf(made.item)))
+      if (hasFailed(test)) warn(afterFailedTest(config, itemIdOf(made.item)))
       return 1
     }
     return test?.delivered !== true && isRequested(options) ? 1 : 0
@@ -181,7 +181,7 @@ function report(
   const shown = { ...made.item, ...about, ...(options.json === true ? tested : {}) }
   printItem(shown, options, made.secret)
   if (stored.problem !== null)
-    warnSecret(`the secret is not in ${path}: ${stored.problem}; ${afterLostSecret(itemIdOf(made.item))}`)
+    warn(`the secret is not in ${path}: ${stored.problem}; ${afterLostSecret(itemIdOf(made.item))}`)
   else notice(`the secret is in ${path}; a running mirror accepts it at once`)
   printTest(test)
 }
@@ -192,7 +192,7 @@ export function printTest(test: TriedOut | null): void {
   else if (test.delivered) notice('a test event was delivered; see "patchmirror webhooks inbox"')
   else {
     const next = 'see "patchmirror webhooks check --help" and docs/troubleshooting.md'
-    warnSecret(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
+    warn(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
   }
 }
 

@@ -9,9 +9,9 @@ import type { KeptSecret } from '../../webhooks/receive/secret-file.ts'
 import { withInbox } from './inbox-rows.ts'
 import { type SecretKeeper, keepSecret, withSecretKeeper } from './secrets.ts'
 import { type ServiceCommandOptions, beyondContract, isBeyondContract } from '../service/session.ts'
-import { print } from '../context.ts'
+import { print, warn } from '../context.ts'
 import { duration, timeOf } from '../output.ts'
-import { type Removal, LIST, removeIfThere, todoOf, warnOfUnnamed, warnSecret, withWebhooks } from './subscriptions.ts'
+import { type Removal, LIST, removeIfThere, todoOf, warnOfUnnamed, withWebhooks } from './subscriptions.ts'
 import { type TriedOut, copyOf, printTest, refuseHostAlone, tryOut } from './register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
@@ -51,7 +51,7 @@ async function rotate(
   const stored = keepSecret(keeper, made)
   if (stored.problem !== null) {
     if (stored.secret !== null) print(`secret  ${stored.secret}`)
-    warnSecret(`the new secret is not in ${keeper.path}: ${stored.problem}. The old one stays in force`)
+    warn(`the new secret is not in ${keeper.path}: ${stored.problem}. The old one stays in force`)
     return 1
   }
   const test = await tryOut(api, made, config, options.testTag)
@@ -95,14 +95,14 @@ function report(
   if (json === true) {
     const until = toIsoOrNull(secretUntil)
     print(JSON.stringify({ old, new: id, finished, secretUntil: until, ...(todo !== null && { todo }) }, null, 2))
-    return todo === null ? undefined : warnSecret(todo)
+    return todo === null ? undefined : warn(todo)
   }
   print(`webhook subscription ${id} takes the place of ${old}; its secret is in ${keeper.path}`)
   printTest(test)
   if (finished) {
     const until = secretUntil === null ? IN_SETTINGS : `is accepted until ${timeOf(secretUntil)}`
     print(`${old} is ${todo === null ? 'deleted' : 'still at the service'}; its secret ${until}`)
-    return todo === null ? undefined : warnSecret(todo)
+    return todo === null ? undefined : warn(todo)
   }
   const to = url === undefined ? '' : ` --url ${url}`
   print(
@@ -136,9 +136,7 @@ async function finish(
   const last = lastUse(config, own)
   if (last !== null && Date.now() - last < GRACE_MS) {
     const ago = duration((Date.now() - last) / 1000)
-    warnSecret(
-      `the old secret was last used ${ago} ago; deliveries that are tried again with it are refused from now on`,
-    )
+    warn(`the old secret was last used ${ago} ago; deliveries that are tried again with it are refused from now on`)
   }
   if (options.json === true)
     print(
@@ -150,7 +148,7 @@ async function finish(
     )
   else print(endOf(id, todo === null, own.length > 0))
   if (own.length === 0) warnOfUnnamed(config, id)
-  if (todo !== null) warnSecret(todo)
+  if (todo !== null) warn(todo)
   return todo === null ? 0 : 1
 }
 

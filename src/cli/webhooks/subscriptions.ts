@@ -16,7 +16,7 @@ import {
   printItems,
   withSession,
 } from '../service/session.ts'
-import { print } from '../context.ts'
+import { print, warn } from '../context.ts'
 import { timeOf } from '../output.ts'
 
 /** What the messages name as the place to look. */
@@ -65,7 +65,7 @@ export function testWebhookCommand(
     if (tagId === null) throw new MirrorError('usage', NO_TAG)
     const { item, state } = await testDelivery(api, id, tagId)
     printItem(item, options)
-    if (state === null) warnSecret(NO_STATUS)
+    if (state === null) warn(NO_STATUS)
     return state === null || state === 'failed' ? 1 : 0
   })
 }
@@ -108,7 +108,7 @@ export function deleteWebhookCommand(id: string, options: ServiceCommandOptions)
     if (options.json === true)
       print(JSON.stringify({ deleted, secretRemoved: hasSecret, ...(todo !== null && { todo }) }))
     else print(`${what} ${ENDS[removed]}${secret}`)
-    if (todo !== null) warnSecret(todo)
+    if (todo !== null) warn(todo)
     if (!hasSecret) warnOfUnnamed(config, id)
     return todo === null ? 0 : 1
   })
@@ -119,7 +119,7 @@ export function warnOfUnnamed(config: Config, id: string): void {
   const unnamed = readKeptSecrets(config).filter(({ subscription }) => subscription === null)
   if (unnamed.length === 0) return
   const labels = unnamed.map(({ label }) => label).join(', ')
-  warnSecret(
+  warn(
     `no stored secret is known to be of ${id}, and none was removed: ${labels} in ${secretFilePath(config)} stays accepted; remove its entry there if it is the one`,
   )
 }
@@ -156,11 +156,6 @@ export async function removeIfThere(api: WebhooksApi, id: string): Promise<Remov
     })
     return items === null || items.some((item) => itemIdOf(item) === id) ? 'left' : 'gone'
   }
-}
-
-/** Prints a warning; the command continues. */
-export function warnSecret(text: string): void {
-  process.stderr.write(`patchmirror: warning: ${text}\n`)
 }
 
 /** The id of any tag of the service's that is mirrored here; null when there is none. */

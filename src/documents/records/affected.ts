@@ -1,9 +1,9 @@
 import { isMeant } from '../../base/identity/meant.ts'
 import { normalName } from '../../base/identity/names.ts'
-import { type Ecosystem, findEcosystem } from '../../base/versions/ecosystems.ts'
+import { type Ecosystem, findEcosystem, openVersion } from '../../base/versions/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import type { VersionOrder } from '../../base/versions/order.ts'
-import { type Pace, type PacedSteps, createPace } from './steps.ts'
+import type { Steps } from '../../base/pacing.ts'
 import { orderOfType } from '../../base/versions/semver.ts'
 
 /** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
@@ -58,6 +58,8 @@ export type Uncompared =
   | 'no_versions'
   /** The epoch of the version is not known, and decides. */
   | 'epoch'
+  /** It is one of several versions, and the record tells these apart. */
+  | 'open'
 
 /** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
 export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
@@ -69,9 +71,10 @@ export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
  * the version is not taken for clear. `vendor`: the prefix that was removed from the record's ecosystems; the vendor's order
  * still applies. In steps, because a record may be long.
  */
-export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<VersionVerdict> {
+export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Steps<VersionVerdict> {
   if (isWithdrawn(record)) return 'other'
   const pace = createPace()
+  const beginning = asked.ecosystem === null ? null : openVersion(asked.ecosystem, asked.version.text)
   let verdict: VersionVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
     if (pace.isOver()) yield
@@ -80,9 +83,20 @@ export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Pac
     const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
     const own = yield* isAffected(part, asked.version, order, pace)
     if (own === 'affected') return own
-    if (verdict === 'other' || verdict === 'clear') verdict = own
+    const isOpen = own === 'clear' && beginning !== null && namesWithin(affected, beginning)
+    if (verdict === 'other' || verdict === 'clear') verdict = isOpen ? 'open' : own
   }
   return verdict
+}
+
+/** Whether a bound or a listed version is one of those that begin so: then not all of these are alike. */
+function namesWithin({ versions, ranges }: Fields, beginning: string): boolean {
+  const bounds = eachObject(ranges).flatMap(({ events }) => eachObject(events).flatMap((one) => Object.values(one)))
+  const listed: readonly unknown[] = Array.isArray(versions) ? versions : []
+  return [...bounds, ...listed].some((one) => {
+    const plain = typeof one === 'string' ? one.trim().replace(/^v/i, '') : ''
+    return plain.startsWith(beginning) && !/^\d/.test(plain.slice(beginning.length))
+  })
 }
 
 /** Whether a record says that it was withdrawn. */
@@ -115,7 +129,7 @@ export function* isAffected(
   version: AskedVersion,
   order: VersionOrder | null,
   pace: Pace,
-): PacedSteps<Exclude<VersionVerdict, 'other'>> {
+): Steps<Exclude<VersionVerdict, 'other'>> {
   if (version.text === '') return 'affected'
   const { versions, ranges } = affected
   if (yield* isListed(versions, version, order, pace)) return 'affected'
@@ -149,12 +163,7 @@ function isVersion(listed: unknown): boolean {
 }
 
 /** Listed as it is written, or as another text for the same version: 3.1 and 3.1.0 are one for PyPI. */
-function* isListed(
-  versions: unknown,
-  version: AskedVersion,
-  order: VersionOrder | null,
-  pace: Pace,
-): PacedSteps<boolean> {
+function* isListed(versions: unknown, version: AskedVersion, order: VersionOrder | null, pace: Pace): Steps<boolean> {
   if (!Array.isArray(versions)) return false
   if (versions.includes(version.text)) return true
   const key = order && version.keyOf(order)
@@ -172,7 +181,7 @@ function* isInside(
   version: AskedVersion,
   own: VersionOrder | null,
   pace: Pace,
-): PacedSteps<Exclude<VersionVerdict, 'other'>> {
+): Steps<Exclude<VersionVerdict, 'other'>> {
   if (pace.isOver()) yield
   const { type, events } = range
   if (type === 'GIT') return 'commits'
@@ -214,7 +223,7 @@ function* isIncluded(
   key: unknown,
   order: VersionOrder,
   pace: Pace,
-): PacedSteps<'affected' | 'clear' | 'bounds'> {
+): Steps<'affected' | 'clear' | 'bounds'> {
   let last: Event | null = null
   let next: Event | null = null
   let isOpen = false
@@ -302,4 +311,25 @@ export function confirmedEvents(events: unknown, order: VersionOrder): readonly 
     ({ kind }, i) => kind !== 'introduced' || (sorted[i + 1]?.kind ?? 'introduced') !== 'introduced',
   )
   return [...ended, ...limits].map(({ kind, text }) => ({ [kind]: text }))
+}
+
+/** Versions and packages checked per step: a few milliseconds, in any order. */
+const STRETCH = 1000
+
+/** Counts what was looked at. */
+interface Pace {
+  /** Whether a stretch is over with this one. */
+  isOver(): boolean
+}
+
+/** Begins with a whole stretch. */
+export function createPace(): Pace {
+  let left = STRETCH
+  return {
+    isOver() {
+      if (--left > 0) return false
+      left = STRETCH
+      return true
+    },
+  }
 }

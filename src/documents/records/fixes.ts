@@ -1,8 +1,8 @@
 import { eachObject } from '../../base/json/objects.ts'
-import { type Asked, type OsvRecord, isAffected, orderFor } from './affected.ts'
+import type { Steps } from '../../base/pacing.ts'
+import { type Asked, type OsvRecord, createPace, isAffected, orderFor } from './affected.ts'
 import type { VersionOrder } from '../../base/versions/order.ts'
 import { orderOfType } from '../../base/versions/semver.ts'
-import { createPace } from './steps.ts'
 
 /** What a record says about a package whose version it affects. */
 interface Remedy {
@@ -50,7 +50,7 @@ function addAbove(fixes: Map<string, Fix>, fixed: unknown, order: VersionOrder, 
   fixes.set(String(fixed), { order, key })
 }
 
-function runToEnd<Value>(steps: Generator<undefined, Value, undefined>): Value {
+function runToEnd<Value>(steps: Steps<Value>): Value {
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value

@@ -1,6 +1,6 @@
 import { jsonTextOf } from '../../base/json/objects.ts'
 import { type Asked, type OsvRecord, type Uncompared, askVersion, concerns } from './affected.ts'
-import type { PacedSteps } from './steps.ts'
+import type { Steps } from '../../base/pacing.ts'
 import type { Query } from './query.ts'
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
@@ -157,7 +157,7 @@ function withoutRest(content: Buffer): Buffer {
 }
 
 /** Does work in steps with a pause behind each, none where one is enough. */
-async function interleave<Value>(work: PacedSteps<Value>, { pause }: Pick<PageBounds, 'pause'>): Promise<Value> {
+async function interleave<Value>(work: Steps<Value>, { pause }: Pick<PageBounds, 'pause'>): Promise<Value> {
   for (;;) {
     const step = work.next()
     if (step.done === true) return step.value

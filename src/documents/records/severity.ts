@@ -1,4 +1,5 @@
 import { type Fields, eachObject, fieldsOf } from '../../base/json/objects.ts'
+import { cvss4Score } from './cvss4.ts'
 
 /** Levels of severity, the worst first. */
 export const LEVELS = ['critical', 'high', 'medium', 'low', 'none'] as const
@@ -14,7 +15,7 @@ export interface Severity {
   readonly word: Level | null
   /** The class of the score; null: there is none. */
   readonly scoreLevel: Level | null
-  /** Base score of a CVSS 3 vector, the highest of several; null: there is none. */
+  /** Base score of a CVSS 3 or 4 vector, the highest of several; null: there is none. */
   readonly score: number | null
   /** What the record says: types with vectors or words. */
   readonly stated: readonly { readonly type: string; readonly score: string }[]
@@ -27,20 +28,37 @@ const LONGEST = 300
 
 /**
  * Returns the severity of a record: its own `severity`, else that of its affected packages, and the word in
- * `database_specific.severity`. A score is computed only from a CVSS 3 vector.
+ * `database_specific.severity`, else the worst of those that its packages have in fields of their own.
  */
 export function severityOf(record: Fields): Severity {
   const own = statedIn(record)
-  const stated = own.length > 0 ? own : [...eachObject(record['affected'])].flatMap(statedIn).slice(0, MOST)
-  const scores = stated.map(({ type, score }) => (type === 'CVSS_V3' ? cvss3Score(score) : null))
+  const packages = eachObject(record['affected'])
+  const stated = own.length > 0 ? own : packages.flatMap(statedIn).slice(0, MOST)
+  const scores = stated.map(scoreOf)
   const highest = Math.max(-1, ...scores.map((score) => score ?? -1))
   const score = highest < 0 ? null : highest
-  const { severity: word } = fieldsOf(record['database_specific'])
-  const words = [word, ...stated.filter(({ type }) => !type.startsWith('CVSS')).map((s) => s.score)]
-  const said = words.map(levelNamed).find((level) => level !== null) ?? null
+  const words = [
+    wordIn(record),
+    ...stated.map(({ type, score }) => (type.startsWith('CVSS') ? null : levelNamed(score))),
+  ]
+  const said = words.find((level) => level !== null) ?? worstOf(packages.map(wordIn))
   const scoreLevel = score === null ? null : levelOf(score)
-  const level = LEVELS.find((one) => one === said || one === scoreLevel) ?? null
-  return { level, word: said, scoreLevel, score, stated }
+  return { level: worstOf([said, scoreLevel]), word: said, scoreLevel, score, stated }
+}
+
+/** Returns the base score of one vector; null where it is none of CVSS 3 or 4. */
+export function scoreOf({ type, score }: Severity['stated'][number]): number | null {
+  return type.startsWith('CVSS') ? (cvss3Score(score) ?? cvss4Score(score)) : null
+}
+
+function worstOf(levels: readonly (Level | null)[]): Level | null {
+  return LEVELS.find((level) => levels.includes(level)) ?? null
+}
+
+/** The level in the fields of the database, or of the ecosystem. */
+function wordIn(fields: Fields): Level | null {
+  const places = [fields['database_specific'], fields['ecosystem_specific']]
+  return worstOf(places.map((place) => levelNamed(fieldsOf(place)['severity'])))
 }
 
 /** Reports whether the word of a record is of another level than its score. */
@@ -57,13 +75,22 @@ function statedIn({ severity }: Fields): { type: string; score: string }[] {
 
 function levelNamed(word: unknown): Level | null {
   if (typeof word !== 'string') return null
-  const name = word.toLowerCase()
-  if (name === 'moderate') return 'medium'
-  return LEVELS.find((level) => level === name) ?? null
+  const name = word.trim().toLowerCase()
+  return LEVELS.find((level) => level === (SYNONYMS.get(name) ?? name)) ?? null
 }
 
+/** Words of databases for a level, beside those of CVSS. */
+const SYNONYMS: ReadonlyMap<string, Level> = new Map([
+  ['important', 'high'],
+  ['minor', 'low'],
+  ['moderate', 'medium'],
+  ['negligible', 'low'],
+  ['severe', 'high'],
+  ['unimportant', 'low'],
+])
+
 /** The qualitative rating of a score (CVSS 3.1 specification, section 5). */
-function levelOf(score: number): Level {
+export function levelOf(score: number): Level {
   if (score >= 9) return 'critical'
   if (score >= 7) return 'high'
   if (score >= 4) return 'medium'

@@ -83,7 +83,7 @@ function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
   for (const one of packages) {
     const { SPDXID: id, name, versionInfo, externalRefs } = one
     const own = [...eachListed(externalRefs, 'externalRefs')].flatMap(({ referenceType: type, referenceLocator }) =>
-      typeof type === 'string' && /(?:^|[/#-])purl$/.test(type) ? [textOr(referenceLocator)] : [],
+      typeof type === 'string' && /(?:^|[/#-])purl$/i.test(type) ? [textOr(referenceLocator)] : [],
     )
     if (described.has(textOr(id))) for (const purl of own) purls.push(purl)
     const kind = isSubjectAlone(one, subjects) ? SUBJECT : kindIn(one)

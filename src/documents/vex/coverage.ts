@@ -3,6 +3,7 @@ import type { BomSerial } from '../sboms/sbom.ts'
 import {
   type ProductName,
   type ProductNames,
+  inVersion,
   isCovered,
   isCoveredSource,
   isForPlatforms,
@@ -154,7 +155,7 @@ type NameOf = (purl: string, stated?: string) => ProductName | null
 function productNames({ purl, versions }: VexName, nameOf: NameOf): ProductName[] {
   const name = purl === '' ? null : nameOf(purl)
   if (name === null || versions === null) return name === null ? [] : [name]
-  if (name.version !== '') return versions.map((version) => ({ ...name, version }))
+  if (name.version !== '') return versions.map((version) => inVersion(name, version))
   return versions.flatMap((version) => nameOf(purl, version) ?? [])
 }
 

@@ -1,6 +1,5 @@
 import { textsWithin } from '../../base/domain/image-reference.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
+import { TAGS } from '../../base/domain/resources.ts'
 import { readText } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS } from '../../base/json/forms/listed-names.ts'
@@ -13,9 +12,6 @@ import { type ProductName, isForPlatforms, isImage, readProductName } from './pr
 
 /** The reads of the catalog that say which image a tag is. */
 export type CatalogReads = Pick<Reads['catalog'], 'readList' | 'readEntry' | 'listNaming'>
-
-/** Canonical path of the list of all tags. */
-const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 /** No limit, as SQLite has it: the document of a tag that were cut could say that it is affected. */
 const ALL = -1
 

@@ -113,11 +113,27 @@ function packageNamed(
   return { key, version: plainVersion(kind, found.version), qualifiers }
 }
 
-/** Returns a version without what its ecosystem does not count: `0:1.2`, `v1.2.3` of Go, and case of some. */
+/** Types whose versions a leading `v` is no part of. */
+const WITH_V = new Set([
+  ...['cargo', 'composer', 'githubactions', 'golang', 'hex', 'julia', 'npm', 'nuget', 'pub', 'pypi', 'swift'],
+  'vscode-extension',
+])
+/** Types for which 1.0 and 1.0.0 are one version, and those that compare versions without case. */
+const WITH_ZEROS = new Set(['composer', 'gem', 'maven', 'nuget', 'pypi'])
+const WITHOUT_CASE = new Set(['composer', 'maven', 'nuget', 'pypi'])
+
+/** Returns a version without what its ecosystem does not count: `0:1.2`, `v1.2.3` of Go, zeros at the end and case of some. */
 function plainVersion(kind: string, version: string): string {
   if (kind === 'deb' || kind === 'rpm') return version.replace(/^0+:/, '')
-  if (kind === 'golang') return version.replace(/^v(?=\d)/, '')
-  return kind === 'pypi' || kind === 'nuget' ? version.toLowerCase() : version
+  let plain = WITHOUT_CASE.has(kind) ? version.toLowerCase() : version
+  if (WITH_V.has(kind)) plain = plain.replace(/^v(?=\d)/i, '')
+  if (WITH_ZEROS.has(kind)) plain = plain.replace(/^((?:\d+!)?\d+(?:\.\d+)*?)(?:\.0+)+(?![.\d])/, '$1')
+  return kind === 'golang' ? plain.replace(/\+incompatible$/, '') : plain
+}
+
+/** Returns a product in another version, as a statement names it beside the package URL. */
+export function inVersion(name: ProductName, version: string): ProductName {
+  return { ...name, version: plainVersion(name.key.slice(0, name.key.indexOf('/')), version) }
 }
 
 /** Reports whether a text is the version of a product, with or without its epoch. */

@@ -12,7 +12,7 @@ import { DATABASES, checkCopy, copyDatabase, copyPrivateTables } from '../../sto
 import { databasePath, inboxPath, openInboxReader, openReader } from '../../store/database/open.ts'
 import { newestOf } from '../../store/database/schema/schema.ts'
 import { isUnreadable, nameStorageError } from '../../store/database/faults.ts'
-import { noteBackup } from '../../store/last-backup.ts'
+import { noteBackup } from '../../store/notes.ts'
 import { createCarriedReader } from '../../store/replication/reader.ts'
 import { createLedgerReader } from '../../store/replication/ledger.ts'
 import { type Temporary, makeTemporary } from '../../store/temporary.ts'

@@ -165,6 +165,6 @@ function shown(
 }
 
 function packagesLine({ of, packages, unknown }: NonNullable<AskedPackages['from']>): string {
-  const others = unknown === 0 ? '' : `; purls of no ecosystem that OSV records name: ${unknown}`
+  const others = unknown === 0 ? '' : `; without a purl of an ecosystem that OSV records name: ${unknown}`
   return `of the ${counted(packages, 'package')} in the SBOM of ${of}, whatever their versions${others}`
 }

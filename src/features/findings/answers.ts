@@ -2,6 +2,7 @@ import { namedValue, onlyValue, readLimit } from '../../server/http/request-targ
 import { NOT_NAMED } from '../../server/lookup/named.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
+import { readToken, writeToken } from '../../base/json/objects.ts'
 import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type Incompleteness, requireWhole } from '../../store/catalog/completeness.ts'
 import { readFindings } from '../../store/findings/database.ts'
@@ -160,17 +161,12 @@ function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
 }
 
 function writeCursor(place: readonly [name: string, owner: string]): string {
-  return Buffer.from(JSON.stringify(place)).toString('base64url')
+  return writeToken(place)
 }
 
 function readCursor(text: string | null): readonly [name: string, owner: string] {
   if (text === null || text === '') return ['', '']
-  try {
-    const place: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
-    const [name, owner] = Array.isArray(place) ? (place as unknown[]) : []
-    if (typeof name === 'string' && typeof owner === 'string') return [name, owner]
-  } catch {
-    // no cursor of this mirror
-  }
+  const [name, owner] = readToken(text)
+  if (typeof name === 'string' && typeof owner === 'string') return [name, owner]
   throw new MirrorError('bad_request', 'after=… is not the next of a page before')
 }

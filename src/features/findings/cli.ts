@@ -1,3 +1,4 @@
+import { TAGS } from '../../base/domain/resources.ts'
 import { terminalLines } from '../../answers/terminal.ts'
 import {
   changedFindingsTable,
@@ -10,7 +11,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
-import { TAGS, tagRemovedAt } from '../../server/lookup/named.ts'
+import { tagRemovedAt } from '../../server/lookup/named.ts'
 import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/schema.ts'
-import { runPool } from '../../base/pool.ts'
+import { runPool } from '../../base/pacing.ts'
 import { parseDate } from '../../base/time.ts'
 import { READER_FOLDER } from './generations/format/object-names.ts'
 import { FleetError, type ObjectInfo, type ObjectStore, readObject } from './objects/object-store.ts'

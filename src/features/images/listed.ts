@@ -1,5 +1,4 @@
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
+import { RESOURCES, TAGS } from '../../base/domain/resources.ts'
 import { copiedDigests, digestsInTag } from '../../base/json/forms/tag-digests.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import type { Fields } from '../../base/json/objects.ts'
@@ -18,7 +17,6 @@ import type { CatalogImage } from './formats.ts'
 
 const ITEM = RESOURCES.find(({ name }) => name === 'tags')?.item ?? ''
 const NAMELESS = 'without repository or digest'
-const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
 /** An image of the catalog, and whether an SBOM of it is mirrored. */
 export interface ListedImage extends CatalogImage {

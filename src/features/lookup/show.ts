@@ -1,3 +1,4 @@
+import { TAGS } from '../../base/domain/resources.ts'
 import { terminalLines } from '../../answers/terminal.ts'
 import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
@@ -6,7 +7,6 @@ import { readRecordsTags, recordTagsMessage } from '../../server/lookup/record-t
 import { findRemovedAbout, removedWords } from '../../server/lookup/removed-records.ts'
 import {
   MOST_TAGS,
-  TAGS,
   findRecordIds,
   findTags,
   recordNamed,

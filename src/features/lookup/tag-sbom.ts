@@ -1,4 +1,5 @@
-import { NOT_NAMED, TAGS, findTags } from '../../server/lookup/named.ts'
+import { TAGS } from '../../base/domain/resources.ts'
+import { NOT_NAMED, findTags } from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../documents/sboms/mirrored.ts'

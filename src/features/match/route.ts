@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Problem, sendProblem } from '../../server/http/problems.ts'
 import { namedValue, rawTarget } from '../../server/http/request-target.ts'
 import { respondUnstored } from '../../server/http/response.ts'
-import { type BodyFault, readRequestBody } from '../../server/http/streams.ts'
+import { type RequestFault, readRequestBody } from '../../base/connections/bodies.ts'
 import type { NodeAnswer } from '../../server/app.ts'
 import type { ServerPlugin, ServerTools } from '../../server/plugin.ts'
 import type { PinRequest } from '../../server/reading/request.ts'
@@ -166,7 +166,7 @@ function refuse(request: IncomingMessage, response: ServerResponse, refusal: Ref
   sendProblem(request, response, { ...refusal, headers })
 }
 
-const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, Refusal>> = {
+const FAULTS: Readonly<Record<Exclude<RequestFault, 'gone'>, Refusal>> = {
   too_large: {
     status: 413,
     error: 'too_large',

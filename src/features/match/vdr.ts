@@ -6,7 +6,7 @@ import { donePatches, isFixable } from './judging/patches.ts'
 import type { MatchFinding, MatchedComponent, SuppressedFinding } from './judging/finding.ts'
 import { foundByWords, notesOf } from './notes.ts'
 import type { MatchResult } from './result.ts'
-import { type Severity, disagrees } from '../../documents/records/severity.ts'
+import { type Severity, levelOf, scoreOf } from '../../documents/records/severity.ts'
 
 /** Methods of ratings in CycloneDX, by the types of severities in OSV. */
 const METHODS: ReadonlyMap<string, string> = new Map([
@@ -152,18 +152,16 @@ function sourceProperties(ones: readonly MatchFinding[], refs: Refs): object {
 
 /** A vector is rated by its own score; where the record's word is of another level, that is a rating of its own. */
 function ratingsOf(severity: Severity): object[] {
-  const { level, word, scoreLevel, score, stated } = severity
-  const vectors = stated.flatMap(({ type, score: vector }) => {
+  const { word, scoreLevel, stated } = severity
+  const vectors = stated.flatMap((one) => {
+    const { type, score: vector } = one
     const method = vector.startsWith('CVSS:3.1/') ? 'CVSSv31' : METHODS.get(type)
-    return method === undefined ? [] : [{ method, vector }]
+    if (method === undefined) return []
+    const score = scoreOf(one)
+    return [score === null ? { method, vector } : { severity: levelOf(score), score, method, vector }]
   })
-  if (vectors.length === 0) return level === null ? [] : [{ severity: level, method: 'other' }]
-  const by = scoreLevel ?? level
-  const of = { ...(by !== null && { severity: by }), ...(score !== null && { score }) }
-  return [
-    ...vectors.map((one) => (one.method.startsWith('CVSSv3') ? { ...of, ...one } : one)),
-    ...(disagrees(severity) ? [{ severity: word, method: 'other' }] : []),
-  ]
+  const isOther = word !== null && word !== scoreLevel
+  return [...vectors, ...(isOther ? [{ severity: word, method: 'other' }] : [])]
 }
 
 function recommend(ones: readonly MatchFinding[]): string {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { timingSafeEqual } from 'node:crypto'
+import { createDue } from '../../base/pacing.ts'
 import { HOUR_MS } from '../../base/time.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
@@ -147,11 +148,9 @@ function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): b
 
 /** Logs a key that is used, once an hour: reads write nothing, so this is where its last use is to be found. */
 function createThrottledLog(log: ServerLog | null, now: () => number) {
-  const loggedAt = new Map<string, number>()
+  const isDue = createDue(LOG_INTERVAL_MS, now)
   return ({ title }: FoundKey, request: IncomingMessage, clientOf: (r: IncomingMessage) => string) => {
-    const at = now()
-    if (Math.abs(at - (loggedAt.get(title) ?? -Infinity)) < LOG_INTERVAL_MS) return
-    loggedAt.set(title, at)
+    if (!isDue(title)) return
     const client = clientOf(request)
     log?.info({ client }, `${title} is in use, by ${client}`)
   }

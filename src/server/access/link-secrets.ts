@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { fileMark } from '../../base/files.ts'
 import { readLinkSecretFile } from '../../base/domain/link-secret-file.ts'
 import type { ServerLog } from '../http/problems.ts'
 
@@ -19,10 +19,10 @@ export function createLinkSecrets(
   own: Buffer,
   { log, clock = () => performance.now() }: { log: ServerLog | null; clock?: () => number },
 ): LinkSecrets {
-  const last = { secrets: [own] as readonly [Uint8Array, ...Uint8Array[]], mark: '', fault: '' }
+  const last = { secrets: [own] as readonly [Uint8Array, ...Uint8Array[]], mark: 'never seen', fault: '' }
   let lookedAt = -Infinity
   const look = (path: string): void => {
-    const mark = markOf(path)
+    const mark = fileMark(path)
     if (mark === last.mark) return
     last.mark = mark
     const [first, ...others] = secretsIn(path, warn)
@@ -53,10 +53,4 @@ function secretsIn(path: string, warn: (fault: string) => void): Buffer[] {
 /** Derives the key, as the own secret's is: the text of a file may serve other purposes too. */
 function derive(secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', 'patchmirror shared links', 32))
-}
-
-/** Returns a text that differs when the file was replaced or written to. */
-function markOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  return stat === undefined ? 'none' : `${stat.ino} ${stat.mtimeMs} ${stat.size}`
 }

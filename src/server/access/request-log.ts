@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/schema.ts'
 import { createTrust } from '../http/client-address.ts'
 import { readForwarding } from '../http/forwarded.ts'
-import type { HttpHandler } from '../http/node-server.ts'
+import type { HttpHandler } from '../../base/connections/server.ts'
 import type { ServerLog } from '../http/problems.ts'
 import { withoutValues } from '../http/request-target.ts'
 

@@ -10,7 +10,7 @@ import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { RouteCall } from '../access/private-route.ts'
-import { writable } from '../http/streams.ts'
+import { writable } from '../../base/connections/responses.ts'
 
 /** Path prefix of stored documents; a signed link opens one. */
 export const DOCUMENT_PATH = '/-/documents/'

@@ -1,5 +1,6 @@
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
+import { readToken, writeToken } from '../../base/json/objects.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { OrderedEntry, ListPosition } from '../../store/catalog/list-query.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -30,14 +31,12 @@ const ANCHORS = 8
  */
 function writeCursor({ anchors, ordinal, value }: Cursor, made: string): string {
   const named = anchors.flatMap(({ id, sha }) => [id, sha])
-  return Buffer.from(JSON.stringify([markOf(made), ordinal, value, ...named])).toString('base64url')
+  return writeToken([markOf(made), ordinal, value, ...named])
 }
 
 /** Reads a cursor. Throws `bad_request` for anything else, and for one of another list or order. */
 export function readCursor(text: string, made: string): Cursor {
-  const parts = parse(text)
-  if (!Array.isArray(parts)) throw foreign()
-  const [mark, ordinal, value, ...named] = parts as unknown[]
+  const [mark, ordinal, value, ...named] = readToken(text)
   if (typeof mark !== 'string' || !Number.isSafeInteger(ordinal)) throw foreign()
   if (value !== null && typeof value !== 'string' && typeof value !== 'number') throw foreign()
   if (named.length > 2 * ANCHORS || !named.every((part) => typeof part === 'string')) throw foreign()
@@ -49,14 +48,6 @@ export function readCursor(text: string, made: string): Cursor {
 
 function markOf(made: string): string {
   return sha256Of(made).toString('base64url').slice(0, 6)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
-  } catch {
-    return null
-  }
 }
 
 function foreign(): MirrorError {

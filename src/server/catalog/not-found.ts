@@ -1,7 +1,13 @@
 import type { Config } from '../../config/schema.ts'
 import type { MirrorError } from '../../base/errors.ts'
 import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
-import { type CatalogResource, IDENTITY_VERSIONS, atVersion, identityVersion } from '../../base/domain/resources.ts'
+import {
+  type CatalogResource,
+  IDENTITY_VERSIONS,
+  atVersion,
+  identityVersion,
+  listPathOf,
+} from '../../base/domain/resources.ts'
 import { SOURCES, type SourceName, activeSources } from '../../base/domain/sources.ts'
 import { fieldsOfItem, itemObjectsOf } from '../../base/json/forms/item-fields.ts'
 import { NAMES_NOT_FOUND, namesAreFound } from '../../base/json/forms/listed-names.ts'
@@ -34,8 +40,8 @@ type Params = Readonly<Record<string, string>>
 export function createMissing(config: Config, served: Origins): Missing {
   const active = activeSources(config)
   /** Reports whether the list is stored. Imported content counts whatever the settings here are: the source mirror's apply. */
-  const isMirrored = ({ list }: CatalogResource): boolean =>
-    list !== null && served.reads.catalog.readList(canonicalPath(list.path) ?? '') !== null
+  const isMirrored = (resource: CatalogResource): boolean =>
+    resource.list !== null && served.reads.catalog.readList(listPathOf(resource)) !== null
   const switchedOff = (resource: CatalogResource): Problem | null => {
     const { personal, name } = resource
     if (personal === null || isMirrored(resource)) return null
@@ -107,7 +113,7 @@ function explainMissing(
   if (resource === null) return explainRelease(config, served, params, path)
   if (resource.list === null && resource.item === null) return unnamed(config, served, path)
   if (resource.list === null) return notListed(config, 'answers')
-  const list = reads.catalog.readList(canonicalPath(resource.list.path) ?? '')
+  const list = reads.catalog.readList(listPathOf(resource))
   if (list === null) throw coming()
   const { id, repo } = params
   const objects = itemObjectsOf(resource.name)

@@ -120,7 +120,7 @@ export const CHANGES_ANSWER = object(
     notJudged: optional(described(INTEGER, 'Records that may or may not match the filter.')),
     /** What an empty list about a package or an ecosystem does not say. */
     note: optional(brief(TEXT)),
-    /** What the SBOMs of the tag are of, their different packages, and purls of no ecosystem that OSV records name. */
+    /** What the SBOMs of the tag are of, their different packages, and others that no record can be about. */
     packages: optional(brief(object({ of: TEXT, packages: COUNT, unknown: COUNT }))),
     partial: FLAG,
     missing: MAYBE_INTEGER,

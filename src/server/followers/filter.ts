@@ -3,8 +3,7 @@ import { MirrorError } from '../../base/errors.ts'
 import type { PackageName } from '../../documents/differences/facts.ts'
 import { isMeant } from '../../base/identity/meant.ts'
 import { normalName } from '../../base/identity/names.ts'
-import { identifyComponent } from '../../base/identity/identity.ts'
-import { readPurl } from '../../base/identity/package.ts'
+import { type ComponentFacts, type Surroundings, identifyComponent } from '../../base/identity/identity.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { ecosystemNames, findEcosystem } from '../../base/versions/ecosystems.ts'
 
@@ -19,18 +18,19 @@ interface PurlFilter {
   readonly filter: PackageFilter
   /** Number of different packages. */
   readonly packages: number
-  /** Number of purls that are none, or of no ecosystem that OSV records name. */
+  /** Number of other packages: without a purl, with one that is none, or of no ecosystem that OSV records name. */
   readonly unknown: number
 }
 
 /** Reads the filters of a request or a command; null for none. Throws `bad_request`. */
 export function readFilter(ecosystem: string | null, purl: string | null): PackageFilter | null {
   if (purl !== null) {
-    const named = readPurl(purl)
-    if (named === null)
+    const asked = namesAsked({ purl, name: '', version: '', source: null }, { distribution: null })
+    if ('code' in asked && asked.code === 'bad_purl') throw new MirrorError('bad_request', asked.reason)
+    if ('code' in asked)
       throw new MirrorError('bad_request', `the purl ${purl.slice(0, 100)} is of no ecosystem that OSV records name`)
     if (ecosystem !== null) throw new MirrorError('bad_request', 'a purl names the ecosystem: omit ecosystem')
-    return filterOf([named])
+    return filterOf(asked.names)
   }
   if (ecosystem === null) return null
   if (findEcosystem(ecosystem) === null) throw unknownEcosystem(ecosystem)
@@ -59,18 +59,25 @@ export function filterOfSboms(sboms: readonly InputSbom[]): PurlFilter {
   for (const { components, systems } of sboms) {
     const around = surroundingsOf({ systems, option: null })
     for (const one of components) {
-      if (one.purl === null) continue
-      const found = identifyComponent({ ...one, version: one.version || ANY_VERSION }, around)
+      if (one.purl === null && one.kind !== null) continue
+      const found = namesAsked(one, around)
       if ('code' in found) {
-        unknown.add(one.purl)
+        unknown.add(one.purl ?? JSON.stringify([one.name, one.version]))
         continue
       }
-      packages.add(keyOf({ ecosystem: found.ecosystem.name, name: found.name }))
-      for (const { ecosystem, name } of found.questions)
-        asked.set(keyOf({ ecosystem: ecosystem.name, name }), { ecosystem: ecosystem.name, name })
+      const [own] = found.names
+      if (own !== undefined) packages.add(keyOf(own))
+      for (const name of found.names) asked.set(keyOf(name), name)
     }
   }
   return { filter: filterOf([...asked.values()]), packages: packages.size, unknown: unknown.size }
+}
+
+/** Returns the names by which records may have a component, its own first: that of its source package, and of what it is a part of. */
+function namesAsked(facts: ComponentFacts, around: Surroundings) {
+  const found = identifyComponent({ ...facts, version: facts.version || ANY_VERSION }, around)
+  if ('code' in found) return found
+  return { names: found.questions.map(({ ecosystem, name }): PackageName => ({ ecosystem: ecosystem.name, name })) }
 }
 
 /** Stands for the version of a component without one: versions are not compared here. */

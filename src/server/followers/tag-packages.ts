@@ -1,15 +1,16 @@
+import { TAGS } from '../../base/domain/resources.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { readMirroredSbom, sbomDigestsOf, sbomPathOf } from '../../documents/sboms/mirrored.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { Reads } from '../../store/reads.ts'
-import { NOT_NAMED, TAGS, findTags } from '../lookup/named.ts'
+import { NOT_NAMED, findTags } from '../lookup/named.ts'
 import { type PackageFilter, filterOfSboms } from './filter.ts'
 
 /** The packages that SBOMs list, whatever their versions. */
 export interface ListedPackages {
   readonly filter: PackageFilter
-  /** What the SBOMs are of, their different packages, and purls of no ecosystem that OSV records name. */
+  /** What the SBOMs are of, their different packages, and others that no record can be about. */
   readonly from: { readonly of: string; readonly packages: number; readonly unknown: number }
 }
 

@@ -48,8 +48,6 @@ export const HEADERS_MS = 10_000
 export interface FastPath {
   /** Lets its connections finish what they send and closes them; new ones go straight to the HTTP server. */
   close(): void
-  /** Closes what is left at once. */
-  cut(): void
 }
 
 type Listener = (this: EventEmitter, socket: Socket) => void
@@ -74,9 +72,6 @@ export function openFastPath(server: EventEmitter, options: FastPathOptions): Fa
     close() {
       state.open = false
       for (const [socket, send] of sockets) if (send()) socket.destroySoon()
-    },
-    cut() {
-      for (const socket of sockets.keys()) socket.destroy()
     },
   }
 }

@@ -1,23 +1,15 @@
-import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../../config/schema.ts'
-import {
-  type CertificateFiles,
-  type CertificateFollower,
-  followCertificate,
-  readCertificate,
-} from '../../base/certificate.ts'
+import type { CertificateFollower } from '../../base/certificate.ts'
 import { type ResponseAccount, countedResponses } from '../../base/connections/responses.ts'
-import { http } from '../../base/connections/http.ts'
-import { type ConnectionLimit, isReserved } from '../../base/connections/limit.ts'
+import { isReserved } from '../../base/connections/limit.ts'
+import { type HttpHandler, createServer, withOneHost } from '../../base/connections/server.ts'
 import { systemCode } from '../../base/errors.ts'
 import { type ServerLog, sendProblem } from './problems.ts'
-import { type FastPath, HEADERS_MS } from './fast-path.ts'
+import { HEADERS_MS } from './fast-path.ts'
 import { afterAnswers, limitPipelining, isAnswering } from '../../base/connections/pipelining.ts'
 import { withoutValues } from './request-target.ts'
-
-export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Header bytes accepted in a request: clients behind proxies carry a lot that the mirror never looks at. */
 const MAX_HEADER_BYTES = 64 * 1024
@@ -29,8 +21,6 @@ const RECEIVING = {
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
 }
-/** A TLS handshake is made within this time, milliseconds. */
-const HANDSHAKE_MS = 10_000
 /** A connection on which nothing moves for this long, with an answer under way, is cut off. */
 const STALL_MS = 300_000
 
@@ -56,49 +46,21 @@ export function createHttp(handler: HttpHandler, settings: Config['server'], too
     ...RECEIVING,
     ...(tools.counts && { ServerResponse: countedResponses(tools.counts) }),
   }
-  const paced = limitPipelining(withOneHost(handler))
+  const paced = limitPipelining(withOneHost(handler, refuseHosts))
   const { certFile, keyFile } = settings
-  const isTls = certFile !== null && keyFile !== null
-  const made = isTls ? createTls({ certFile, keyFile }, paced, options, tools) : http.createServer(options, paced)
-  // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
-  const server = Object.assign(made, { httpAllowHalfOpen: true })
+  const files = certFile === null || keyFile === null ? null : { certFile, keyFile }
+  const tls = files === null ? null : { files, section: 'server', log: tools.log }
+  const { server, certificate } = createServer(paced, options, tls)
+  if (certificate !== null) tools.certificates.push(certificate)
   server.on('checkExpectation', paced)
   server.timeout = STALL_MS
   return server
 }
 
-function createTls(
-  files: CertificateFiles,
-  handler: HttpHandler,
-  options: ServerOptions,
-  { log, certificates }: ServerTools,
-): Server {
-  const used = readCertificate(files, 'server')
-  const tls = { ...used, handshakeTimeout: HANDSHAKE_MS, allowHalfOpen: true }
-  const server = createTlsServer({ ...options, ...tls }, handler)
-  const certificate = followCertificate(server, files, { section: 'server', used, log })
-  certificates.push(certificate)
-  server.once('close', () => certificate.stop())
-  return server
-}
-
-/** 400 for a request with more than one `Host` (RFC 9112, section 3.2): it is ambiguous. */
-function withOneHost(handler: HttpHandler): HttpHandler {
-  return (request, response) => {
-    if (hostsOf(request.rawHeaders) <= 1) return handler(request, response)
-    const message = 'the request has more than one Host header'
-    response.setHeader('Connection', 'close')
-    sendProblem(request, response, { status: 400, error: 'bad_request', message })
-  }
-}
-
-function hostsOf(rawHeaders: readonly string[]): number {
-  let count = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]
-    if (name?.length === 4 && name.toLowerCase() === 'host') count++
-  }
-  return count
+function refuseHosts(request: IncomingMessage, response: ServerResponse): void {
+  const message = 'the request has more than one Host header'
+  response.setHeader('Connection', 'close')
+  sendProblem(request, response, { status: 400, error: 'bad_request', message })
 }
 
 const HEALTH = '/-/health'
@@ -173,40 +135,4 @@ function endMalformed(error: Error, socket: Duplex): void {
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-}
-
-const SWEEP_MS = 20
-
-/** What ends the connections of a server. */
-interface Drained {
-  readonly fastPath: FastPath
-  readonly limit: ConnectionLimit
-}
-
-/**
- * Waits for `closed` while connections fall idle one by one, and cuts off what still runs after `graceMs`. Node only
- * closes the connections that are idle when it is called.
- */
-export async function drain(
-  server: Server,
-  { fastPath, limit }: Drained,
-  closed: Promise<unknown>,
-  graceMs: number,
-): Promise<void> {
-  fastPath.close()
-  const sweep = setInterval(() => {
-    server.closeIdleConnections()
-    limit.closeQuiet()
-  }, SWEEP_MS)
-  const end = setTimeout(() => {
-    fastPath.cut()
-    limit.closeAll()
-    server.closeAllConnections()
-  }, graceMs)
-  try {
-    await closed
-  } finally {
-    clearInterval(sweep)
-    clearTimeout(end)
-  }
 }

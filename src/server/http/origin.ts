@@ -79,11 +79,21 @@ export function originNotAfter(origin: SnapshotOrigin, asOf: number | undefined)
   return { ...origin, asOf: toIso(asOf) }
 }
 
-/** Returns the X-Mirror headers of an answer, as a flat list. */
-export function originFields({ snapshot, asOf, scope, stale }: SnapshotOrigin): string[] {
-  const own = ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]
-  if (scope !== undefined) own.push('X-Mirror-Scope', scope)
-  return stale === undefined ? own : [...own, 'X-Mirror-Stale', stale.limit]
+/** Returns the X-Mirror headers of an answer; none without an origin. */
+export function originHeaders(origin: SnapshotOrigin | null | undefined): Record<string, string> {
+  if (origin === null || origin === undefined) return {}
+  const { snapshot, asOf, scope, stale } = origin
+  return {
+    'X-Mirror-Snapshot': snapshot,
+    'X-Mirror-As-Of': asOf,
+    ...(scope !== undefined && { 'X-Mirror-Scope': scope }),
+    ...(stale && { 'X-Mirror-Stale': stale.limit }),
+  }
+}
+
+/** Returns the same as a flat list. */
+export function originFields(origin: SnapshotOrigin): string[] {
+  return Object.entries(originHeaders(origin)).flat()
 }
 
 /** Returns the field that says that many records at once are not all that upstream lists; none where they are. */
@@ -99,16 +109,4 @@ function scopeValue(text: string): string {
     .filter(([, entries]) => entries.length > 0)
     .map(([name, entries]) => `${name}="${entries.map((one) => encodeURI(one)).join(',')}"`)
     .join(', ')
-}
-
-/** Returns the same by name; none without an origin. */
-export function originHeaders(origin: SnapshotOrigin | null | undefined): Record<string, string> {
-  if (origin === null || origin === undefined) return {}
-  const { snapshot, asOf, scope, stale } = origin
-  return {
-    'X-Mirror-Snapshot': snapshot,
-    'X-Mirror-As-Of': asOf,
-    ...(scope !== undefined && { 'X-Mirror-Scope': scope }),
-    ...(stale && { 'X-Mirror-Stale': stale.limit }),
-  }
 }

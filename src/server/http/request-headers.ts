@@ -1,3 +1,5 @@
+import { remember } from '../../base/text.ts'
+
 /** What a request asks for beyond its path: the header fields that change an answer. */
 export interface RequestHeaders {
   acceptEncoding: string | undefined
@@ -52,23 +54,16 @@ export const PLAIN_REQUEST: Readonly<RequestHeaders> = readRequestHeaders([])
 /** The two codings an answer exists in. */
 export type Coding = 'gzip' | 'identity'
 
-const REMEMBERED = 256
-/** Longest header value whose coding is cached, in characters; bounds the size of the cache. */
-const REMEMBERED_LENGTH = 256
-const chosen = new Map<string, Coding>()
+/** Values of `Accept-Encoding` whose coding is remembered: clients send few different ones. */
+const REMEMBERED = { results: 256, characters: 256 }
+const codingFor = remember((header): Coding => decide(readWeights(header)), REMEMBERED)
 
 /**
  * Returns the coding for an `Accept-Encoding` value (RFC 9110, 12.5.3): gzip wherever it is accepted, unless
  * identity is preferred by its q-value. A client that refuses both gets identity, which is more useful than a 406.
- * Clients send few different values, so the results are cached.
  */
 export function chooseCoding(header: string | undefined): Coding {
-  if (header === undefined) return 'identity'
-  const known = chosen.get(header)
-  if (known !== undefined) return known
-  const coding = decide(readWeights(header))
-  if (chosen.size < REMEMBERED && header.length <= REMEMBERED_LENGTH) chosen.set(header, coding)
-  return coding
+  return header === undefined ? 'identity' : codingFor(header)
 }
 
 interface Weights {

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import type { ArchiveInfo } from '../../store/osv/reads.ts'
-import { writable } from './streams.ts'
+import { writable } from '../../base/connections/responses.ts'
 
 const readAt = promisify(read)
 

@@ -1,5 +1,4 @@
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
+import { TAGS } from '../../base/domain/resources.ts'
 import { hasDigest, isNamed, namesOf, textsWithin } from '../../base/domain/image-reference.ts'
 import { readQuestion } from '../../documents/records/query.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -67,8 +66,6 @@ export function findItems(catalog: Reads['catalog'], given: string, limit: numbe
 
 /** Tags of one name that are looked for. */
 export const MOST_TAGS = 1000
-/** Canonical path of the list of all tags. */
-export const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
 /** What a look-up in the list of tags found that finds nothing, in words. */
 export const NOT_NAMED = "what is stored of the service's list of tags does not name it"

@@ -1,3 +1,4 @@
+import type { Steps } from '../../base/pacing.ts'
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -21,7 +22,7 @@ import {
   unnamed,
 } from './patch-filter.ts'
 import { type FilterName, type RowIndex, filterRows, indexRows, isTree, unfiltered } from './patch-rows.ts'
-import { type Steps, inSteps } from './steps.ts'
+import { inSteps } from './steps.ts'
 
 /** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
 export type FeedAnswer = JsonResponse | MissingFeed

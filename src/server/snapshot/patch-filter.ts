@@ -1,6 +1,7 @@
+import type { Steps } from '../../base/pacing.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { type Slice, elementsInSteps, membersInSteps, membersOf, sliceText } from '../../base/json/slices.ts'
-import { type Piece, type Steps, joinInSteps, STEP } from './steps.ts'
+import { type Piece, joinInSteps, STEP } from './steps.ts'
 import { onlyValue } from '../http/request-target.ts'
 
 /** The patch feed's query parameters (service API, section 4); null: not given, or empty. */

@@ -1,5 +1,6 @@
+import type { Steps } from '../../base/pacing.ts'
 import { type Slice, elementsInSteps, membersInSteps, membersOf, skipSpace, sliceText } from '../../base/json/slices.ts'
-import { type Piece, type Steps, joinInSteps, STEP } from './steps.ts'
+import { type Piece, joinInSteps, STEP } from './steps.ts'
 import { type PatchFilter, type Rows, createRows } from './patch-filter.ts'
 
 /** A filter of the patch feed. */

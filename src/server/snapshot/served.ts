@@ -1,3 +1,4 @@
+import type { Steps } from '../../base/pacing.ts'
 import type { Config } from '../../config/schema.ts'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import { derivedDir } from '../../store/database/open.ts'
@@ -16,7 +17,7 @@ import { type FeedDocuments, createFeedDocuments } from './documents.ts'
 import { notReady } from './not-ready.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
 import { type StaleRule, createAgedOrigins, refuseStale } from './stale.ts'
-import { STEP, type Steps, inSteps } from './steps.ts'
+import { STEP, inSteps } from './steps.ts'
 
 /** Reads of one snapshot, and the origins of its sources. */
 export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>

@@ -1,7 +1,4 @@
-import { createFairQueue } from '../../base/fair-queue.ts'
-
-/** Work that can be interrupted wherever it yields. */
-export type Steps<T> = Generator<undefined, T, undefined>
+import { type Steps, createFairQueue } from '../../base/pacing.ts'
 
 /** How many small things are done between two yields. */
 export const STEP = 256

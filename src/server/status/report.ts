@@ -1,10 +1,13 @@
 import type { Config } from '../../config/schema.ts'
 import { toIsoOrNull, toIso } from '../../base/time.ts'
 import { signatureText } from '../../base/domain/artifacts/signature.ts'
+import { doubtNews, doubtedKinds } from '../../base/domain/doubts.ts'
 import { parseScopeText } from '../../base/domain/osv-scope.ts'
-import { type SourceName, SOURCES, ageSecondsOf, whyUnsynced } from '../../base/domain/sources.ts'
+import { ownsResource } from '../../base/domain/resources.ts'
+import { type SourceName, SOURCES, ageSecondsOf, isPrivateSource, whyUnsynced } from '../../base/domain/sources.ts'
 import type { RunProgress, RunSummary } from '../../base/reports/runs.ts'
 import type {
+  DoubtfulRun,
   OsvScopeStatus,
   SignatureStatus,
   SourceState,
@@ -13,18 +16,16 @@ import type {
 } from '../../base/reports/sources.ts'
 import type { Status } from '../../base/reports/status.ts'
 import type { StorageState, VerifiedStatus } from '../../base/reports/storage.ts'
-import type { RelayStatus } from '../../base/reports/transfer.ts'
-import { readLastVerification } from '../../store/last-verification.ts'
+import type { BundleStatus, RelayStatus } from '../../base/reports/transfer.ts'
+import { readLastVerification } from '../../store/notes.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
+import type { ImportedBundle } from '../../store/replication/ledger.ts'
 import { changedScopeText } from '../../store/runs/run-scope.ts'
-import { findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
+import { findDoubtful, findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
 import type { Run } from '../../store/runs/runs.ts'
 import type { RelayTarget } from '../../store/webhooks/outbox.ts'
 import { missingOf } from '../snapshot/missing.ts'
-import { bundleStatus } from './bundles.ts'
-import { doubtfulRunOf } from './doubts.ts'
-import { partialListsOf } from './partial-lists.ts'
 
 /** What the report is made from. */
 export interface StatusOptions {
@@ -215,5 +216,63 @@ function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }
     code,
     message: messageNow(reads, message),
     facts,
+  }
+}
+
+/** Lists of a source that are served and not known to be complete. */
+type PartialLists = Pick<SourceStatus, 'partialLists' | 'partialListCount' | 'unprovedLists'>
+
+/** Lists that the report names at most, and records of each kind of doubt. */
+const NAMED = 20
+
+/** Returns a source's lists that are not known to be complete, and those whose end is not proved. */
+function partialListsOf(name: SourceName, reads: Pick<Reads, 'catalog'>): PartialLists {
+  if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0, unprovedLists: [] }
+  const isOwn = ({ resource }: { resource: string }): boolean => ownsResource(name, resource)
+  const nameOf = ({ path, reason }: PartialLists['partialLists'][number]) => ({ path, reason })
+  const partial = reads.catalog.listPartialLists().filter(isOwn)
+  const unproved = reads.catalog.listUnprovedLists().filter(isOwn)
+  return {
+    partialLists: partial.slice(0, NAMED).map(nameOf),
+    partialListCount: partial.length,
+    unprovedLists: unproved.slice(0, NAMED).map(nameOf),
+  }
+}
+
+/** Returns the doubtful run of a source that is to be looked at; null: there is none. */
+function doubtfulRunOf(reads: Reads, source: SourceName, now: number): DoubtfulRun | null {
+  const found = findDoubtful(reads, source, now)
+  if (found === null) return null
+  const { id, snapshot, startedAt, endedAt, message } = found
+  const stored = snapshot === null ? null : reads.changes.readDoubtsOf(source, snapshot)
+  const kinds = stored?.run === id ? doubtedKinds(stored.doubted, stored.counts) : []
+  const counts = kinds.map(([kind, ids]) => [kind, stored?.counts?.[kind] ?? ids.length] as const)
+  const at = toIso(endedAt ?? startedAt)
+  return {
+    run: id,
+    snapshot,
+    at,
+    message,
+    words: doubtNews(counts, at),
+    kinds: kinds.map(([kind, ids], place) => {
+      const named = isPrivateSource(source) ? [] : ids.slice(0, NAMED)
+      return { kind, records: counts[place]?.[1] ?? 0, ids: named }
+    }),
+  }
+}
+
+/** Returns the report on the last imported bundle, without the name of its file, which is private. */
+function bundleStatus(last: ImportedBundle | null): BundleStatus | null {
+  if (last === null) return null
+  const { mirror, sequence, kind, keyId: key, rollback } = last
+  return {
+    mirror,
+    sequence,
+    kind,
+    key,
+    rollback,
+    asOf: toIso(last.asOf),
+    createdAt: toIso(last.createdAt),
+    importedAt: toIso(last.importedAt),
   }
 }

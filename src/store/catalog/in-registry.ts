@@ -1,7 +1,6 @@
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ErrorCode } from '../../base/errors.ts'
-import { makeFolder, replacePrivateFile } from '../../base/files.ts'
+import { fileMark, makeFolder, replacePrivateFile } from '../../base/files.ts'
 import {
   type Check,
   date,
@@ -88,8 +87,7 @@ export function writeRegistryNote(dataDir: string, note: RegistryNote): void {
 
 /** Returns a text that is another one after each write. */
 export function registryNoteMark(dataDir: string): string {
-  const { mtimeMs = 0, ino = 0 } = statSync(pathOf(dataDir), { throwIfNoEntry: false }) ?? {}
-  return `${ino} ${mtimeMs}`
+  return fileMark(pathOf(dataDir))
 }
 
 /** Counts what is known. */

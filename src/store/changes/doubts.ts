@@ -83,9 +83,6 @@ export function createDoubtReader(db: Db) {
   }
 }
 
-/** Reads of the doubts in the change log. */
-export type DoubtReader = ReturnType<typeof createDoubtReader>
-
 /** Creates the write of doubts; call it inside the transaction that publishes what is doubted. */
 export function createDoubtWriter(db: Db) {
   const note = db.prepare('UPDATE change_log SET doubts = ? WHERE source = ? AND id > ?')

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
-import { describeLastBackup } from '../last-backup.ts'
+import { describeLastBackup } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { databaseOf } from '../located.ts'
 import { LOST_WITH_INBOX } from './migration-copy.ts'

@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { crc32, gunzip, gunzipSync } from 'node:zlib'
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import { FRAME, trailerSize, writeGzipMember } from '../../base/gzip/member.ts'
+import { FRAME, deflate, trailerSize, writeGzipMember } from '../../base/gzip/member.ts'
 import { inflatedPieces } from '../../base/gzip/pieces.ts'
 
 /** Builds a gzip member around a raw deflate stream: no recompression. Sizes in bytes of the content. */
@@ -77,9 +77,9 @@ function checkSize(length: number, size: number): void {
   if (length !== size) throw new Error(`stored body inflates to ${length} bytes, not ${size}`)
 }
 
-/** Builds a member around content, compressed with `deflate`. */
-export function packContent(content: Uint8Array, deflate: (content: Uint8Array) => Uint8Array): Buffer {
-  return gzipMember(deflate(content), crc32(content), content.length)
+/** Builds a member around content. */
+export function packContent(content: Uint8Array, compress: (content: Uint8Array) => Uint8Array = deflate): Buffer {
+  return gzipMember(compress(content), crc32(content), content.length)
 }
 
 /**
@@ -108,13 +108,9 @@ function storedBlock(content: Uint8Array): Buffer {
  * Returns the member to store for a document: upstream's own gzip body if it is one plain member of exactly this content
  * (its size field agrees), else a newly built one.
  */
-export function documentMember(
-  content: Uint8Array,
-  gzip: Buffer | null,
-  deflate: (content: Uint8Array) => Uint8Array,
-): Buffer {
+export function documentMember(content: Uint8Array, gzip: Buffer | null): Buffer {
   const isUsable = gzip !== null && trailerSize(gzip) === content.length
-  return isUsable ? gzip : packContent(content, deflate)
+  return isUsable ? gzip : packContent(content)
 }
 
 /** Returns the content size recorded in a member, bytes. */

@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, readSync, rmSync, statSync } from 'nod
 import { dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFile, makeFolder, tightenFolder } from '../../base/files.ts'
-import { forgetVerification } from '../last-verification.ts'
+import { forgetVerification } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
 import { namingFaults } from './faults.ts'

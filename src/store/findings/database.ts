@@ -1,7 +1,7 @@
-import { rmSync, statSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../base/errors.ts'
-import { isPresent, makeFile, makeFolder } from '../../base/files.ts'
+import { fileMark, isPresent, makeFile, makeFolder } from '../../base/files.ts'
 import { migrate, userVersion } from '../database/migrate.ts'
 import { derivedDir, namingFaults } from '../database/open.ts'
 import { refuseForeignSchema } from '../database/own-schema.ts'
@@ -142,7 +142,7 @@ const TABLES = `
 `
 
 /** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables, and of what VEX rules out. */
-export const FINDINGS_SCHEMA: Schema = { first: 10, steps: [TABLES] }
+export const FINDINGS_SCHEMA: Schema = { first: 11, steps: [TABLES] }
 
 /** Returns the database file; safe to delete while nothing runs. */
 export function findingsPath(dataDir: string): string {
@@ -208,12 +208,7 @@ export function closeFindings(db: Db): void {
 
 /** Returns a text that differs once the database was deleted, replaced or written to; '' where none is found. Never throws. */
 export function markOfFindings(dataDir: string): string {
-  try {
-    const { ino, size, mtimeMs } = statSync(findingsPath(dataDir))
-    return `${ino} ${size} ${mtimeMs}`
-  } catch {
-    return '' // reading it says why
-  }
+  return fileMark(findingsPath(dataDir))
 }
 
 /** Deletes the database. */

@@ -54,17 +54,22 @@ export function createTagList(db: Db) {
      FROM tag_component t JOIN component c ON c.id = t.component JOIN finding f ON f.component = c.id
        LEFT JOIN record r ON r.id = f.record
        LEFT JOIN suppressed s ON s.component = c.id AND s.tag = t.tag AND s.record = f.record
-     WHERE t.tag = @tag AND instr(lower(concat_ws(' ', f.record, r.names, c.name, c.version)), lower(@text)) > 0
+     WHERE t.tag = @tag AND instr(lower(concat_ws(' ', f.record, r.names, c.name, f.source, c.version)), lower(@text)) > 0
      ORDER BY suppressed, f.level, f.fixable | f.patched DESC, c.name, c.version, f.record, c.id
      LIMIT @limit OFFSET @offset`,
   )
   return {
     /**
-     * Those that count before those that VEX rules out, then the worst first, then those with a fix. `text`: their ids, package or
-     * version contain it; '' for all.
+     * Those that count before those that VEX rules out, then the worst first, then those with a fix. `text`: their ids, package,
+     * source package or version contain it; '' for all.
      */
     listFindingsPage: (tag: number, text: string, limit: number, offset: number): ListedFinding[] =>
       page.all({ tag, text, limit, offset }),
+    /** Packages of a tag that were compared, and have no finding. */
+    listClearOf: all<[tag: number], ListedComponent>(
+      `SELECT c.ecosystem, c.name, c.version, c.asked, c.gap FROM tag_component t JOIN component c ON c.id = t.component
+       WHERE t.tag = ? AND c.gap IN (0, 3) AND NOT EXISTS (SELECT 1 FROM finding f WHERE f.component = c.id)`,
+    ),
     /** When findings of a tag came, as far as changes name them: Unix milliseconds, the last time. */
     listNewOf: all<[owner: string], { record: string; name: string; at: number }>(
       `SELECT d.value ->> 1 AS record, d.value ->> 2 AS name, max(l.at) AS at FROM log l, json_each(l.details) d

@@ -46,7 +46,7 @@ export function createVexStore(db: Db) {
 }
 
 function createDocuments(db: Db) {
-  const { all, exists } = queries(db)
+  const { all } = queries(db)
   const add = db.prepare('INSERT INTO vex_document (digest, tags, believed) VALUES (@digest, @tags, @believed)')
   const drop = db.prepare('DELETE FROM vex_document WHERE id = ?')
   const state = db.prepare('INSERT OR IGNORE INTO vex_statement (place, vulnerability, document) VALUES (?, ?, ?)')
@@ -73,8 +73,6 @@ function createDocuments(db: Db) {
       unstate.run(id)
       drop.run(id)
     },
-    /** Whether VEX about any tag changed since it was judged. */
-    hasStaleTags: exists<[]>('SELECT 1 FROM tag WHERE vex_stale = 1 LIMIT 1'),
     /** What documents may say about a product: the vulnerabilities, and the documents by their SHA-256, hex. */
     listVexAbout: all<[place: number], { vulnerability: number } & StoredDocument>(
       `SELECT s.vulnerability, d.digest, d.tags, d.believed FROM vex_statement s JOIN vex_document d ON d.id = s.document

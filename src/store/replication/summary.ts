@@ -48,7 +48,7 @@ function* summaryText(reader: CarriedReader, header: SummaryHeader): Generator<s
     for (const source of SOURCES.filter((one) => header.sources[one] !== undefined))
       for (const kind of ROW_KINDS[source])
         for (const row of reader.eachRow(source, kind)) {
-          text += lineOfRow(source, row)
+          text += `${lineOfRow(source, row)}\n`
           if (text.length < PIECE) continue
           yield text
           text = ''
@@ -56,8 +56,9 @@ function* summaryText(reader: CarriedReader, header: SummaryHeader): Generator<s
   yield text
 }
 
-function lineOfRow(source: SourceName, { kind, key, hash }: CarriedRow): string {
-  return `${source} ${kind} ${hash} ${quoteKey(key)}\n`
+/** Returns the line of a row, without its end. */
+export function lineOfRow(source: SourceName, { kind, key, hash }: Omit<SummaryRow, 'source'>): string {
+  return `${source} ${kind} ${hash} ${quoteKey(key)}`
 }
 
 /** Bytes of text that are compressed at once. */
@@ -106,7 +107,7 @@ export function createStatePass({ eachRow }: Pick<CarriedReader, 'eachRow'>) {
     *eachRow<K extends RowKind>(source: SourceName, kind: K): Generator<CarriedRow<K>> {
       for (const row of eachRow(source, kind)) {
         digest.add(row)
-        text += lineOfRow(source, row)
+        text += `${lineOfRow(source, row)}\n`
         if (text.length > PIECE) settle()
         yield row
       }
@@ -127,44 +128,47 @@ export function createStatePass({ eachRow }: Pick<CarriedReader, 'eachRow'>) {
 
 export type StatePass = ReturnType<typeof createStatePass>
 
-/** An open summary: its header, and its rows in order, some at a time, which can be read once. */
+/** An open summary: its header, and the lines of its rows in order, which can be read once. */
 interface Summary {
   header: SummaryHeader
-  rows: SummaryRows
+  lines: SummaryLines
 }
 
-/** Rows in order, as many as were read at once. */
-export type SummaryRows = AsyncGenerator<readonly SummaryRow[]>
+/** Lines of rows in order (`lineOfRow`), as many as were read at once. */
+export type SummaryLines = AsyncGenerator<readonly string[]>
 
 /**
- * Reads a summary from a stream; memory does not grow with its size. Throws `bundle` for any other file, and for rows
- * out of order.
+ * Reads a summary from a stream; memory does not grow with its size. Throws `bundle` for any other file. Its lines are not parsed:
+ * whoever compares them with rows needs only those that differ (`parseLine`).
  */
 export async function readSummary(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<Summary> {
   const pages = eachGzipLines(chunks, MAX_LINE, faultOf)
   const page = await pages.next()
   const [first = '', ...lines] = page.done === true ? [] : page.value
   const header = parseHeader(first)
-  return { header, rows: parsePages(lines, pages) }
+  return { header, lines: following(lines, pages) }
 }
 
-async function* parsePages(first: readonly string[], pages: AsyncGenerator<string[]>): SummaryRows {
-  const parse = createRowParser()
-  yield first.map(parse)
-  for await (const lines of pages) yield lines.map(parse)
+async function* following(first: readonly string[], pages: AsyncGenerator<string[]>): SummaryLines {
+  yield first
+  yield* pages
 }
 
-function createRowParser(): (line: string) => SummaryRow {
-  let before: SummaryRow | null = null
-  let start = ''
-  return (line) => {
-    const { source, kind } = before !== null && line.startsWith(start) ? before : parseKind(line)
-    start = `${source} ${kind} `
-    const row = { source, kind, ...parseRest(line, start.length) }
-    if (before !== null && compareRows(before, row) >= 0) throw bad('its rows are out of order')
-    before = row
-    return row
+/** Yields the lines of one source; they are consecutive, so later ones are not read. Throws `bundle`. */
+export async function* linesOfSource(pages: SummaryLines, source: SourceName): SummaryLines {
+  const place = SOURCES.indexOf(source)
+  for await (const page of pages) {
+    yield page.filter((line) => sourceOf(line) === source)
+    const last = page.at(-1)
+    if (last !== undefined && SOURCES.indexOf(sourceOf(last)) > place) return
   }
+}
+
+/** Returns the row of a line. Throws `bundle`, also if it is not behind the line `before`. */
+export function parseLine(line: string, before: string | null): SummaryRow {
+  const row = rowOf(line)
+  if (before !== null && compareRows(rowOf(before), row) >= 0) throw bad('its rows are out of order')
+  return row
 }
 
 function faultOf(fault: LineFault): MirrorError {
@@ -172,26 +176,22 @@ function faultOf(fault: LineFault): MirrorError {
   return fault === 'cut' ? bad('it is truncated') : bad(messageOf(fault.cause), fault.cause)
 }
 
-function parseKind(line: string): Pick<SummaryRow, 'source' | 'kind'> {
-  const [name = '', kindName = ''] = line.split(' ', 2)
-  const source = SOURCES.find((one) => one === name)
-  const kind = source && ROW_KINDS[source].find((one) => one === kindName)
-  if (source === undefined || kind === undefined) throw notRow()
-  return { source, kind }
+function sourceOf(line: string): SourceName {
+  const source = SOURCES.find((one) => line.startsWith(one) && line[one.length] === ' ')
+  if (source === undefined) throw bad(NOT_ROW)
+  return source
 }
 
-const HASH = /^[\da-f]{32}$/
+const ROW = /^\S+ (\S+) ([\da-f]{32}) (.+)$/s
+const NOT_ROW = 'it has a line that is not a row'
 
-function parseRest(line: string, from: number): Pick<SummaryRow, 'hash' | 'key'> {
-  const end = from + 32
-  const hash = line.slice(from, end)
-  const key = line[end] === ' ' ? unquoteKey(line.slice(end + 1)) : null
-  if (key === null || !HASH.test(hash)) throw notRow()
-  return { hash, key }
-}
-
-function notRow(): MirrorError {
-  return bad('it has a line that is not a row')
+function rowOf(line: string): SummaryRow {
+  const source = sourceOf(line)
+  const [, name, hash, text = ''] = ROW.exec(line) ?? []
+  const kind = ROW_KINDS[source].find((one) => one === name)
+  const key = unquoteKey(text)
+  if (kind === undefined || hash === undefined || key === null) throw bad(NOT_ROW)
+  return { source, kind, key, hash }
 }
 
 /** Encodes a key for its line: paths and ids unchanged; one with a control character or a leading quote as JSON. */

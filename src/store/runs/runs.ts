@@ -206,19 +206,10 @@ export function createRunWriter(db: Db) {
 }
 
 /** A row of the run log as it is stored. */
-interface Row {
-  id: number
-  source: SourceName
-  kind: RunKind
-  trigger: RunTrigger
-  pid: number
+interface Row extends Omit<Run, 'startedAt' | 'endedAt' | 'asOf' | 'facts'> {
   started_at: number
   ended_at: number | null
-  state: RunState
   as_of: number | null
-  snapshot: string | null
-  code: string | null
-  message: string | null
   facts: string
 }
 

@@ -37,17 +37,8 @@ export interface ContentProof {
   readonly kept: KeptLines | null
 }
 
-interface Row {
-  source: SourceName
-  id: string
-  sequence: number
-  runId: number
-  publishedAt: number
-  asOf: number
-  records: number
+interface Row extends Omit<Snapshot, 'whole'> {
   whole: number
-  scope: string | null
-  contentDigest: string | null
 }
 
 /** Creates reads of the published snapshots; usable on any connection. */

@@ -1,6 +1,5 @@
 import type { Doubt } from '../../base/domain/doubts.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
+import { RESOURCES, TAGS } from '../../base/domain/resources.ts'
 import type { ArtifactJudging } from '../../guard/artifacts.ts'
 import type { DigestEvidence } from '../../guard/lost-components.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
@@ -8,7 +7,6 @@ import type { CatalogReads } from '../../documents/vex/images.ts'
 import { parseReplaced } from '../../store/catalog/lists.ts'
 import type { FetchedArtifact } from '../../store/catalog/answer-writes.ts'
 import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
-import { resourceNamed } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import { namesOfTag } from './new-tags.ts'
 import { type RemovedItems, isThereAgain } from './removed-items.ts'
@@ -77,9 +75,7 @@ export async function judgeArtifacts(
 }
 
 function standardOf(context: CatalogContext, { of, ofTag }: ArtifactJudging['totals']): SourceStandard {
-  const { removedCount, removedShare } = context.config.guard
-  const removal = { count: removedCount, share: removedShare }
-  return { ...createStandard(context, (kind) => of.get(kind) ?? 0, removal), ofTag }
+  return { ...createStandard(context, (kind) => of.get(kind) ?? 0), ofTag }
 }
 
 /** What a run removes: stored answers, and items of lists and of other kinds. */
@@ -114,8 +110,6 @@ function emptiedArtifact({ store }: CatalogContext, { path, owner }: GoneAnswer)
   const links = store.catalog.readAnswer(path)?.links ?? []
   return { path, owner, before: links.map(({ digest }) => digest), now: [], sbomChanged: null }
 }
-
-const TAGS = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
 
 /** Compares the digest of a tag's image in the walked list with the one in the stored list. */
 function digestEvidence({ store }: CatalogContext, tag: string): DigestEvidence {

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { sha256Of } from '../../base/digest.ts'
 import { packContent } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
-import { deflate } from '../../archive/zip/member.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { CatalogContext } from './context.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
@@ -89,7 +88,7 @@ async function refuse(
   // A refresh compares only a part; it must not replace what a sync, comparing everything, has quarantined.
   const open = store.quarantine.listOpenQuarantines().find((one) => one.path === path)
   if (known === null && open !== undefined && isNarrow(context)) return awaitDecision(context, open.runId, reason)
-  const packed = packContent(body, deflate)
+  const packed = packContent(body)
   const change = { source, path, reason, sha256, body: packed, asOf: now() }
   const result = await quarantineChange(context, { ...change, etag: null, lastModified: null })
   return dryRun ? { ...result, message: `dry run: ${reason}` } : result

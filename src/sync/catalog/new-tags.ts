@@ -1,15 +1,14 @@
+import { TAGS } from '../../base/domain/resources.ts'
 import { plainName, readText } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { copiedDigests } from '../../base/json/forms/tag-digests.ts'
 import type { Fields } from '../../base/json/objects.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
 import { parseItem, parseReplaced } from '../../store/catalog/lists.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
 import type { CatalogContext } from './context.ts'
 import type { Walks } from './crawl.ts'
 import { refsOf } from './scope/references.ts'
-import { resourceNamed } from './answers/plan.ts'
 
 /** Maximum new tags that one run stores; it counts all of them. */
 const MAX_ARRIVALS = 1000
@@ -23,12 +22,11 @@ type Names = Pick<NewTag, 'repository' | 'tag' | 'digest'>
  */
 export function recordArrivals(context: CatalogContext, { walked }: Walks): void {
   const { store, facts, runId, now } = context
-  const path = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
-  const walk = walked.get(path)
+  const walk = walked.get(TAGS)
   if (walk === undefined || walk.stored === null || !walk.changed) return
   const arrived: Names[] = []
   let count = 0
-  for (const [body, before] of store.catalog.eachMovedPair(walk.stored, path)) {
+  for (const [body, before] of store.catalog.eachMovedPair(walk.stored, TAGS)) {
     const item = parseItem(body)
     if (!isAnnounced(item)) continue
     const names = namesOfTag(item)

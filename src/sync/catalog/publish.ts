@@ -1,6 +1,5 @@
 import { counted } from '../../base/text.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import { ownsResource } from '../../base/domain/resources.ts'
+import { ownsResource, listPathOf } from '../../base/domain/resources.ts'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import { parseItem } from '../../store/catalog/lists.ts'
 import type { SyncResult } from '../context.ts'
@@ -110,9 +109,7 @@ function isWhole({ missing, incomplete, subscriptions, carriedOver }: Crawl): bo
  */
 function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
   if (isNarrow(context)) return null
-  const fixed = resourcesOf(context).flatMap(({ list }) =>
-    list === null ? [] : [canonicalPath(list.path) ?? list.path],
-  )
+  const fixed = resourcesOf(context).flatMap((resource) => (resource.list === null ? [] : [listPathOf(resource)]))
   const isUnknown = (path: string): boolean => walks.failed.has(path) && !walks.ownFailures.has(path)
   if (fixed.some(isUnknown)) return null
   return oldestWalk(context, { walks })

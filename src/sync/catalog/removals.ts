@@ -1,5 +1,5 @@
 import { counted } from '../../base/text.ts'
-import { ownsResource } from '../../base/domain/resources.ts'
+import { ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import type { StoredAnswer, StoredAnswers } from '../../store/catalog/answers.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
@@ -19,7 +19,7 @@ export function listGone(
   { wanted, settled }: Crawl,
   stored: StoredAnswers,
 ): Pick<StoredAnswer, 'path' | 'owner'>[] {
-  const isOwn = (owner: string): boolean => ownsResource(source, owner.split('/', 1)[0] ?? '')
+  const isOwn = (owner: string): boolean => ownsResource(source, resourceOf(owner))
   const others = stored.ofOwners((owner) => isOwn(owner) && !settled.owner(owner))
   return [...others].filter(({ path }) => !wanted.has(path))
 }
@@ -37,7 +37,7 @@ export function noteRemovals(facts: CatalogContext['facts'], { answers, lists }:
  */
 export function removalWords({ answers, lists }: Removals): string {
   const owners = new Set(answers.map(({ owner }) => owner))
-  const kinds = Map.groupBy(owners, (owner) => owner.split('/', 1)[0] ?? '')
+  const kinds = Map.groupBy(owners, (owner) => resourceOf(owner))
   const of = [...kinds].map(([kind, { length }]) => counted(length, NOUNS[kind] ?? kind.replace(/s$/, '')))
   const words = [
     ...(answers.length === 0 ? [] : [`${counted(answers.length, 'answer')} of ${of.join(' and ')}`]),

@@ -1,6 +1,6 @@
-import { ownsResource } from '../../base/domain/resources.ts'
+import { ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
-import { refuseRemoval } from '../removal-guard.ts'
+import { refuseRemoval, removalLimits } from '../removal-guard.ts'
 import { isDocument } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
@@ -47,7 +47,7 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
 }
 
 function reasonOf({ config }: CatalogContext, { stored, gone }: Gone, noun: string): string | null {
-  const limits = { fraction: config.guard.removedShare, count: config.guard.removedCount }
+  const limits = removalLimits(config)
   return gone.length <= limits.count ? null : refuseRemoval(stored, gone.length, limits, noun)
 }
 
@@ -83,7 +83,7 @@ function lostArtifacts({ store }: CatalogContext, { wanted, settled }: Crawl, st
 function hiddenAnswers({ store, source }: CatalogContext, { forbidden }: Crawl, stored: StoredAnswers): Gone {
   if (forbidden.size === 0) return { stored: 0, gone: [] }
   const before = new Set(store.catalog.listForbiddenPaths().map(({ path }) => path))
-  const isOwn = (owner: string): boolean => ownsResource(source, owner.split('/', 1)[0] ?? '')
+  const isOwn = (owner: string): boolean => ownsResource(source, resourceOf(owner))
   const served = [...stored.ofOwners(isOwn)].filter(({ path, status }) => status === 200 && !before.has(path))
   const gone = served.map(({ path }) => path).filter((path) => forbidden.has(path))
   return { stored: served.length, gone: gone.sort() }
@@ -99,7 +99,7 @@ function lostLists({ store, source }: CatalogContext, { wantedLists }: Crawl): G
 /** Returns the number of items with stored answers, and those of them that are no longer in scope. */
 function ownersOf({ source }: CatalogContext, { wanted, settled }: Crawl, stored: StoredAnswers): Gone {
   const kept = new Set([...wanted.values()].map(({ owner }) => owner))
-  const all = [...stored.owners()].filter((owner) => ownsResource(source, owner.split('/', 1)[0] ?? ''))
+  const all = [...stored.owners()].filter((owner) => ownsResource(source, resourceOf(owner)))
   const gone = all.filter((owner) => !kept.has(owner) && !settled.owner(owner))
   return { stored: all.length, gone: gone.sort() }
 }

@@ -1,7 +1,7 @@
+import { resourceNamed, listPathOf } from '../../base/domain/resources.ts'
 import { sha256Hex } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
 import { type SignatureCounts, signatureText } from '../../base/domain/artifacts/signature.ts'
 import { digestsInTag } from '../../base/json/forms/tag-digests.ts'
 import { type SignatureCheck, type SignatureSettings, createSignatureCheck } from '../../documents/signatures/check.ts'
@@ -10,7 +10,7 @@ import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
 import { parseItem } from '../../store/catalog/lists.ts'
 import { type SignatureRow, type SignedPath, signedState } from '../../store/catalog/signatures.ts'
 import type { Writes } from '../../store/writer.ts'
-import { type Task, resourceNamed } from './answers/plan.ts'
+import { type Task } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import { namesOfTag } from './new-tags.ts'
 
@@ -139,7 +139,7 @@ function isStored(store: Writes, { path, answer, basis }: SignatureRow): boolean
 function subjectsOf({ store }: CatalogContext, owner: string): string[] {
   const id = tagOf(owner)
   if (id === null) return []
-  const list = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
+  const list = listPathOf(resourceNamed('tags'))
   return digestsIn(store.catalog.staging.readStaged(list, id) ?? store.catalog.readTagItem(id))
 }
 

@@ -1,3 +1,4 @@
+import { resourceNamed } from '../../base/domain/resources.ts'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { counted } from '../../base/text.ts'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
@@ -22,7 +23,7 @@ import {
   settledOf,
   settledPackages,
 } from './scope/settled.ts'
-import { type Task, digestOf, resourceNamed, singletonTask, dailyTasks, tasksOfItem } from './answers/plan.ts'
+import { type Task, digestOf, singletonTask, dailyTasks, tasksOfItem } from './answers/plan.ts'
 import { noteSignatures } from './signatures.ts'
 import { namelessLists, withNameless } from './lists/nameless.ts'
 import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './lists/walk.ts'

@@ -4,7 +4,6 @@ import { readHttpDate } from '../../base/time.ts'
 import { sha256Of } from '../../base/digest.ts'
 import { type Document, type UpstreamState, nextChanged } from '../../store/feeds/documents.ts'
 import { documentMember, soundContent } from '../../store/database/gzip.ts'
-import { deflate } from '../../archive/zip/member.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
 import { refuseCostly } from '../../base/json/limits.ts'
@@ -53,7 +52,7 @@ export function prepareDocument(
     const isSound = known?.content !== null
     const repaired = {
       ...stored,
-      body: documentMember(body, gzip, deflate),
+      body: documentMember(body, gzip),
       size: body.length,
       entries,
     }
@@ -63,7 +62,7 @@ export function prepareDocument(
   const seconds = upstream === null ? null : Math.floor(upstream / 1000)
   const last = context.store.feeds.lastServed(stored?.changed ?? null)
   const changed = nextChanged(last, seconds, context.now())
-  const packed = documentMember(body, gzip, deflate)
+  const packed = documentMember(body, gzip)
   const document = { path, source: 'feeds', body: packed, size: body.length } as const
   return { document: { ...document, sha256, changed, entries }, state }
 }
@@ -108,7 +107,7 @@ function countEntries(path: string, bytes: Buffer): number {
   const rows = feed.content === 'patches' ? countRows(value) : null
   const entries = rows ?? countLeaves(value)
   const more = isObject(value) ? moreBeyond(value, [], entries) : null
-  if (more !== null) throw shape(path, `it is one page of several, and is fetched as one document: ${more}`)
+  if (more !== null) throw shape(path, more)
   return entries
 }
 

@@ -20,7 +20,7 @@ import {
 } from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { refuseOlder } from '../older-mirror.ts'
-import { isGone, isNewest, refuseRemoval } from '../removal-guard.ts'
+import { isGone, isNewest, refuseRemoval, removalLimits } from '../removal-guard.ts'
 
 interface FetchedFeeds {
   prepared: PreparedDocument[]
@@ -158,7 +158,7 @@ async function admitOrRefuse(
 ): Promise<void> {
   const { config, store, runId, dryRun, facts } = context
   const before = stored?.row.entries ?? 0
-  const limits = { fraction: config.guard.removedShare, count: config.guard.removedCount }
+  const limits = removalLimits(config)
   const removal = refuseRemoval(before, before - document.document.entries, limits, 'entries')
   const { path, sha256, body } = document.document
   const judged = removal === null ? await judgeFeed(context, stored, document.document) : null
@@ -292,8 +292,7 @@ async function judgeFeed(
   const { createDoubtCount } = await import('../../guard/verdict.ts')
   const after = contentOf(body, sizeOf(body))
   const compared = stored.content === null ? null : lostEntries(parsed(stored.content), parsed(after))
-  const removal = { count: config.guard.removedCount, share: config.guard.removedShare }
-  const standard = createStandard(context, () => compared?.total ?? 0, removal)
+  const standard = createStandard(context, () => compared?.total ?? 0)
   const count = createDoubtCount(standard)
   if (compared === null) count.note({ kind: 'notCompared', name: path, content: '', because: DAMAGED, packages: [] })
   for (const { name, because, isEnded } of compared?.lost ?? []) {

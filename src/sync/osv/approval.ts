@@ -22,8 +22,6 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
     if (approved !== null && !ofIndex) throw isGone(approved)
   }
   return {
-    /** Whether the run applies an approved change. */
-    isGiven: approved !== null,
     /** The kind of run: one that applies an approval is of the kind that was refused. */
     kind: ownKind,
     /** Reads the refused index, whose removals were approved, if no run since found another; null: upstream's is to be applied. */

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { freeBytes } from '../../base/free-bytes.ts'
+import { jsonTextOf } from '../../base/json/objects.ts'
 import { OSV_ARCHIVE, OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import { contentInPool, contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
 import type { UpstreamState } from '../../store/feeds/documents.ts'
@@ -9,10 +10,9 @@ import type { OsvReader } from '../../store/osv/reads.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
 import type { Writes } from '../../store/writer.ts'
 import { ARCHIVE_TIMEOUT_MS } from '../../upstream/http/download.ts'
-import type { Meta } from '../../upstream/http/response.ts'
+import { type Meta, hasEnd } from '../../upstream/http/response.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import { fetchArchiveRange, fetchIndex, passIndex } from '../../upstream/osv.ts'
-import { deflate } from '../../archive/zip/member.ts'
 import { refusePaged } from '../../upstream/whole-document.ts'
 import type { SyncContext } from '../context.ts'
 import type { Approval } from './approval.ts'
@@ -78,6 +78,7 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
   if (answer.status === 200) {
     const { gzip, proof, meta } = answer
     refuseOlder(context, OSV_INDEX, meta)
+    if (!answer.index.isList && !hasEnd(meta)) refuseLines(contentOf(gzip, sizeOf(gzip)))
     const index = { ...answer.index, lacks: lackAbove(meta, own) }
     refusePaged(OSV_INDEX, meta, index.ids.size + index.duplicates + index.unusable)
     const { etag, lastModified, date } = meta
@@ -89,6 +90,16 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
   const isComplete = isWhole && lacks === null && store.osv.listSuspectIds().length === 0 && kind !== 'reconcile'
   const confirmed = await confirmedIndex(context, answer.meta.date, isComplete)
   return confirmed.index === null ? confirmed : { ...confirmed, index: { ...confirmed.index, lacks } }
+}
+
+/** Throws `upstream_shape` for JSON Lines, which may be cut off where the response does not show its end. */
+function refuseLines(content: Buffer): void {
+  try {
+    JSON.parse(jsonTextOf(content))
+  } catch (error) {
+    const message = `${OSV_INDEX}: it may be cut off: the response has no Content-Length and no chunks`
+    throw new MirrorError('upstream_shape', message, { cause: error })
+  }
 }
 
 /**
@@ -134,7 +145,7 @@ async function fetchCompared(context: SyncContext, state: UpstreamState | null):
   const { meta, body } = answer
   const compared = await comparedIndex(store, body)
   const { index, proof } = compared ?? { index: parseIndex(body), proof: null }
-  const gzip = documentMember(body, answer.gzip, deflate)
+  const gzip = documentMember(body, answer.gzip)
   if (compared === null && answer.gzip !== null) freeBytes(body) // decoded, and not read again
   return { status: 200, meta, index, proof, gzip }
 }

@@ -5,7 +5,7 @@ import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
 import type { SyncContext } from '../context.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
-import { refuseRemoval } from '../removal-guard.ts'
+import { refuseRemoval, removalLimits } from '../removal-guard.ts'
 import type { Approval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
 import type { OsvIndex } from './index-parser.ts'
@@ -20,12 +20,12 @@ export interface Refusal {
 
 /** Refuses an index that would remove too many records, unless that is approved; null: the run may continue. */
 export function refuseIndex(
-  { guard }: Pick<Config, 'guard'>,
+  config: Pick<Config, 'guard'>,
   { sha256, ids, unnamed, scope, lacks }: OsvIndex,
   plan: OsvPlan,
   approval: Approval,
 ): Refusal | null {
-  const reason = removalReason(guard, plan, (scope?.listed ?? ids).size, { unnamed, lacks })
+  const reason = removalReason(config, plan, (scope?.listed ?? ids).size, { unnamed, lacks })
   return reason === null || approval.allowsRemovals(sha256) ? null : { state: 'refused', sha256, reason }
 }
 
@@ -41,7 +41,7 @@ export async function openRecordGuard(context: SyncContext, plan: OsvPlan, appro
   const isOff = plan.stored === 0 || config.guard.mode === 'off'
   const left: LeftRecord[] = []
   const allowed: string[] = []
-  const withLeft = (compared: GuardVerdict | null) => judgeLeft(config.guard, plan, left, compared)
+  const withLeft = (compared: GuardVerdict | null) => judgeLeft(config, plan, left, compared)
   const compared = isOff ? null : await openComparison(context, plan.stored)
   return {
     /** Judges a record before it replaces the stored one. */
@@ -81,11 +81,10 @@ export async function openRecordGuard(context: SyncContext, plan: OsvPlan, appro
 
 /** Opens the comparison of a run's records with the stored ones, and with those of the time when the window began. */
 async function openComparison(context: SyncContext, stored: number) {
-  const { config, store, now } = context
+  const { store, now } = context
   const { createRecordGuard } = await import('../../guard/guard.ts')
   const { ruledOutIds } = await import('../../guard/ids.ts')
-  const removal = { count: config.guard.removedCount, share: config.guard.removedShare }
-  const standard = createStandard(context, () => stored, removal)
+  const standard = createStandard(context, () => stored)
   const ruledOut = (ids: ReadonlySet<string>) => ruledOutIds(store.vex, ids)
   const guard = createRecordGuard({ ...standard, ruledOut }, stored, now())
   const back: string[] = []
@@ -117,13 +116,13 @@ async function openComparison(context: SyncContext, stored: number) {
  * those of removals. The identity is of the ids and stamps, since what is out of scope is removed whatever it says.
  */
 function judgeLeft(
-  guard: Config['guard'],
+  config: Pick<Config, 'guard'>,
   { stored, removed }: Pick<OsvPlan, 'stored' | 'removed'>,
   left: readonly LeftRecord[],
   verdict: GuardVerdict | null,
 ): GuardVerdict | null {
   if (left.length === 0) return verdict
-  const refuse = (of: number, lost: number) => refuseRemoval(of, lost, limitsOf(guard), 'records')
+  const refuse = (of: number, lost: number) => refuseRemoval(of, lost, removalLimits(config), 'records')
   // Removals over the limits were approved: then what leaves the scope is judged against the rest.
   const beside = refuse(stored, removed.length) === null ? removed.length : 0
   const rest = beside === removed.length ? stored : stored - removed.length
@@ -151,7 +150,7 @@ const LISTED = 20
 const OUT_OF_SCOPE = 'out of the mirrored scope now'
 
 function removalReason(
-  guard: Config['guard'],
+  config: Pick<Config, 'guard'>,
   { stored, removed, dropped, added }: OsvPlan,
   listed: number,
   { unnamed, lacks }: Pick<OsvIndex, 'unnamed' | 'lacks'>,
@@ -165,10 +164,5 @@ function removalReason(
   // What a mirror does not list may be among what it lacks.
   if (lacks !== null && removed.length > 0)
     return `it would remove ${counted(removed.length, 'record')} that may still be listed: ${lacks.why}`
-  return refuseRemoval(stored, removed.length, limitsOf(guard), 'records')
-}
-
-/** Returns the limits of removals that the settings have. */
-function limitsOf({ removedShare, removedCount }: Config['guard']) {
-  return { fraction: removedShare, count: removedCount }
+  return refuseRemoval(stored, removed.length, removalLimits(config), 'records')
 }

@@ -6,7 +6,7 @@ import { jsonTextOf } from '../../base/json/objects.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
 import { isBefore, olderDay, pastSeconds } from '../../base/time.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
-import { deflate } from '../../archive/zip/member.ts'
+import { deflate } from '../../base/gzip/member.ts'
 import { refuseCostly } from '../../base/json/limits.ts'
 
 /** Members of a record that the mirror reads. */

@@ -1,5 +1,5 @@
 import { toIso } from '../../base/time.ts'
-import { noteVerification, readLastVerification } from '../../store/last-verification.ts'
+import { noteVerification, readLastVerification } from '../../store/notes.ts'
 import type { VerifyReport } from './verify.ts'
 
 /** What of the damage is noted in words. */

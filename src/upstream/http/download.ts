@@ -67,7 +67,7 @@ async function attempt(
   try {
     const { from, total } = await place(answer, path, have, known, options)
     if (!resumed) await restartDownload(part, answer.meta)
-    await append(session, answer, { path, part, from, total, options, deadline, onReached })
+    await append(session, answer, { path, part, from, total, options, onReached })
     await checkSize(path, part, total)
   } catch (error) {
     answer.body.destroy()
@@ -192,7 +192,6 @@ interface Transfer {
   from: number
   total: number | null
   options: DownloadOptions
-  deadline: AbortSignal
   onReached: (place: number) => void
 }
 

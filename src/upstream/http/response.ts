@@ -56,7 +56,7 @@ export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta 
     date: Math.min(date ?? now(), mirrorDate(headers) ?? now(), now()),
     length: Number.isSafeInteger(length) ? length : null,
     contentRange: text('content-range'),
-    contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,
+    contentEncoding: codingOf(text('content-encoding')),
     contentType: text('content-type') ?? '',
     retryAfter: text('retry-after'),
     location: text('location'),
@@ -80,6 +80,12 @@ export function mirrorDate(headers: Meta['headers']): number | null {
   const asOf = headers['x-mirror-as-of']
   const at = typeof asOf === 'string' ? Date.parse(asOf) : Number.NaN
   return Number.isNaN(at) ? null : at
+}
+
+/** Returns the content coding; `x-gzip` is another name of gzip (RFC 9110, section 8.4.1.3). */
+function codingOf(value: string | null): string | null {
+  const coding = value?.trim().toLowerCase() ?? null
+  return coding === 'x-gzip' ? 'gzip' : coding
 }
 
 /** Joins the lines of a Link header. */
@@ -110,6 +116,14 @@ export function parseContentRange(value: string | null): RequestPlace | null {
 /** Returns whether the body is not compressed. */
 export function isPlain({ contentEncoding }: Meta): boolean {
   return contentEncoding === null || contentEncoding === 'identity'
+}
+
+/**
+ * Returns whether a response shows where its body ends: by a length, by chunks or within gzip. One without these ends with its
+ * connection, also when that is cut.
+ */
+export function hasEnd({ length, contentEncoding, headers }: Meta): boolean {
+  return length !== null || contentEncoding === 'gzip' || /\bchunked\b/i.test(String(headers['transfer-encoding']))
 }
 
 /** How a body is read: its path for messages, its cap, bytes, its deadline, and what gets the size of each chunk. */

@@ -1,3 +1,4 @@
+import type { Flaw } from '../../base/json/forms/more-beyond.ts'
 import { counted } from '../../base/text.ts'
 
 /** What is known about the completeness of a list. `unproved`: nothing speaks of more, and nothing proves the end. */
@@ -29,6 +30,8 @@ export interface Seen {
   limitKept: boolean | null
   /** What a mirror that is upstream says of items that may be missing (X-Mirror-Incomplete); null: it says nothing. */
   lacks: string | null
+  /** What a page says itself of items that it lacks, the last page or one that no other makes good; null: nothing. */
+  flaw: Flaw | null
   /** What other pages gave that were asked for by number, offset and last id; null: they were not asked for. */
   otherPages: 'the same items' | 'no answer' | null
 }
@@ -62,12 +65,20 @@ const SILENT = 'the service does not say whether there are more'
 /** How the reason begins why a list is cut that a mirror gave. */
 export const CUT_ABOVE = 'upstream is a mirror, and its own list may lack items'
 
+/** How the reason begins why a list is cut that has a page with a flaw. */
+export const FLAWED = 'a page of it is not whole'
+
 /** The evidence of a list's end, in order: the first row that applies decides. */
 const EVIDENCE: readonly Row[] = [
   row(
     'cut',
     ({ lacks }) => lacks !== null && lacks !== 'unproved',
     ({ lacks }) => `${CUT_ABOVE}: ${lacks}`,
+  ),
+  row(
+    'cut',
+    ({ flaw }) => flaw !== null,
+    ({ flaw }) => `${FLAWED}: ${flaw?.text}`,
   ),
   row(
     'cut',

@@ -9,9 +9,9 @@ export type PageKey = string
 const MARK = '>'
 const SIZES = ['limit', 'page_size', 'pagesize', 'per_page', 'perpage', 'size', 'max_results']
 
-/** Returns the request target of a page; null requests the first one. */
+/** Returns the request target of a page; null requests the first one. `limit`: 0 asks for no size. */
 export function targetOf(path: string, limit: number, key: PageKey | null): string {
-  if (key === null) return `${path}?limit=${limit}`
+  if (key === null) return limit === 0 ? path : `${path}?limit=${limit}`
   return key.startsWith(MARK) ? key.slice(1) : withValue(path, limit, 'after', key)
 }
 
@@ -22,7 +22,8 @@ export function keyOfCursor(path: string, limit: number, param: string, value: s
 }
 
 function withValue(path: string, limit: number, param: string, value: string): string {
-  return `${path}?limit=${limit}&${param}=${encodeURIComponent(value.toWellFormed())}`
+  const size = limit === 0 ? '' : `limit=${limit}&`
+  return `${path}?${size}${param}=${encodeURIComponent(value.toWellFormed())}`
 }
 
 /**
@@ -48,7 +49,7 @@ export function keyOfUrl(
   const sized = [...url.searchParams.keys()].some((name) => SIZES.includes(name.toLowerCase()))
   const search = url.search === '' ? '?' : url.search
   const joint = search === '?' ? '' : '&'
-  const size = sized ? '' : `${joint}limit=${limit}`
+  const size = sized || limit === 0 ? '' : `${joint}limit=${limit}`
   return { key: `${MARK}${place}${search}${size}` }
 }
 

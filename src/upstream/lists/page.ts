@@ -2,6 +2,7 @@ import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
 import { errorOfPage } from '../../base/json/forms/error-body.ts'
+import { type Flaw, flawOf } from '../../base/json/forms/more-beyond.ts'
 import { isPageUrl } from '../../base/json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../base/json/slices.ts'
 import { type ListSign, signsOfHeaders, signsOfPage } from '../../base/json/list-signs.ts'
@@ -26,6 +27,8 @@ export interface ReadPage {
   headerNext: HeaderNext | null
   /** What the page and its headers say about the extent of the list. */
   signs: readonly ListSign[]
+  /** What the page says itself of items that it lacks; null: nothing. */
+  flaw: Flaw | null
   /** Number of items in the list by this page; null: unknown. */
   total: number | null
   sha256: Buffer
@@ -83,8 +86,14 @@ export function readPage(
   const count = learned.isEstimate ? null : (totalAt(value, learned.totalPath) ?? total)
   const said = signsOfHeaders(headers, status === 206)
   const signs = [...signsOfPage(value, learned.itemsPath), ...said]
-  const page = { items, value, shape: learned, headerNext: nextOfHeaders(said), signs }
+  const flaw = flawOf(value, learned.itemsPath) ?? flawOfStatus(status, headers)
+  const page = { items, value, shape: learned, headerNext: nextOfHeaders(said), signs, flaw }
   return { ...page, type: contentType, etag, lastModified, link, total: count, sha256 }
+}
+
+function flawOfStatus(status: number, headers: Meta['headers']): Flaw | null {
+  if (status !== 206 || headers['content-range'] !== undefined) return null
+  return { text: 'its status is 206, and it has no Content-Range', isLasting: false }
 }
 
 /** Names of headers whose value is the next page; other values that may be cursors are tried, and not followed at once. */

@@ -61,6 +61,7 @@ export function createWalkState({ path, limit, known }: TrailOptions): WalkState
     end: null,
     circles: null,
     lacks: null,
+    flaw: null,
     limitKept: null,
     otherPages: null,
   }
@@ -111,7 +112,7 @@ export function isAllCounted(way: WalkState, { total, signs, shape }: ReadPage):
 
 /** Returns whether the last page is full, as far as it is known how many items a page has: then there may be more. */
 export function isLastFull({ limit }: TrailOptions, { seen: { shown }, mostBefore }: WalkState): boolean {
-  return shown >= limit || (mostBefore > 0 ? shown >= mostBefore : isUsualSize(shown))
+  return (limit > 0 && shown >= limit) || (mostBefore > 0 ? shown >= mostBefore : isUsualSize(shown))
 }
 
 /** Continues with a page. */

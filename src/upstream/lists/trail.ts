@@ -142,6 +142,7 @@ function record(way: WalkState, page: ReadPage): void {
   way.shownBefore = seen.shown
   way.mostBefore = Math.max(way.mostBefore, seen.shown)
   way.last = page
+  if (seen.flaw?.isLasting !== true) seen.flaw = page.flaw
   seen.more = []
   seen.shown = page.items.length
   const next = page.shape.next ?? page.headerNext

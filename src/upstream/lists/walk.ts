@@ -1,6 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
-import { CUT_ABOVE, type Grade, type Seen, gradeOf } from './evidence.ts'
+import { CUT_ABOVE, FLAWED, type Grade, type Seen, gradeOf } from './evidence.ts'
 import { type Meta, lackOf } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
@@ -41,7 +41,7 @@ export interface PageSink {
 
 /** Options of a walk. */
 export interface WalkOptions extends Reading {
-  /** Requested page size. */
+  /** Requested page size; where the service refuses it, a smaller one is requested, and then none. */
   limit: number
   /** Cap on one page, bytes. */
   maxBytes: number
@@ -89,12 +89,17 @@ export async function walkList(
   options: WalkOptions,
   sink: PageSink,
 ): Promise<WalkEnd> {
-  let { known } = options
+  let { known, limit } = options
   for (let restarts = 0; ; restarts++) {
     await sink.begin()
     try {
-      return await walkOnce(session, path, { ...options, known }, sink, restarts === 0)
+      return await walkOnce(session, path, { ...options, limit, known }, sink, restarts === 0)
     } catch (error) {
+      if (limit > 0 && isRefusedSize(error)) {
+        limit = limit > DEFAULT_LIMIT ? DEFAULT_LIMIT : 0
+        restarts--
+        continue
+      }
       if (error instanceof NextPageLearned) known = { ...known, ...error.known }
       else if (!(error instanceof PageVanished)) throw error
       if (restarts === MAX_RESTARTS) {
@@ -125,6 +130,15 @@ export async function probeList(
     if (error.code !== 'upstream_status') throw error
     return (statusOf(error) ?? 500) < 500 ? 'refused' : 'later'
   }
+}
+
+/** The page size that the contract has as its default. */
+const DEFAULT_LIMIT = 100
+
+/** Returns whether a first page may be refused for its size: the contract gives a largest one to a single list. */
+function isRefusedSize(error: unknown): boolean {
+  const status = statusOf(error)
+  return status === 400 || status === 422
 }
 
 /** A named page is missing. */
@@ -237,9 +251,12 @@ function storedPage(options: WalkOptions, number: number | null, cursor: string 
   return isJudged(options.known) ? page : { ...page, etag: null, lastModified: null }
 }
 
-/** Whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked. */
+/**
+ * Whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked, and an unchanged
+ * page does not show its flaw.
+ */
 function isJudged({ graded, cut }: KnownList): boolean {
-  return graded && cut?.startsWith(CUT_ABOVE) !== true
+  return graded && ![CUT_ABOVE, FLAWED].some((why) => cut?.startsWith(why))
 }
 
 /** What the headers of the pages say: the date of the last one, and what a mirror that is upstream lacks. */

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Share } from '../../base/connections/account.ts'
-import { watchBody } from '../../base/connections/body-time.ts'
+import { type BodyFault, type ComingBody, readBody } from '../../base/connections/bodies.ts'
 
-/** What became of reading a body. */
-export type BodyResult =
-  { readonly body: Buffer } | { readonly failed: 'too_large' | 'too_many_pieces' | 'too_slow' | 'crowded' | 'gone' }
+/** Why the body of a delivery was not read. */
+export type DeliveryFault = BodyFault | 'too_large' | 'too_many_pieces'
 
 /** Limits on bodies, one by one and all together. */
 interface BodyLimits {
@@ -18,7 +17,7 @@ interface BodyLimits {
 /** Reads bodies. No sender can shut out another: when memory is spent, what has taken longest makes room. */
 export interface Bodies {
   /** `share`: what its bytes count in, beside the memory of all deliveries. */
-  read(request: IncomingMessage, share: Share): Promise<BodyResult>
+  read(request: IncomingMessage, share: Share): Promise<Buffer | DeliveryFault>
   /** Counts bytes that stay in memory until `done` is called: a body that waits to be stored. */
   reserve(bytes: number): () => void
 }
@@ -32,13 +31,9 @@ const MAX_PIECES = 16_384
 const FREE_PIECES = 2048
 const FULL_BYTES = 64
 
-interface Reading {
-  readonly give: (outcome: BodyResult) => void
-}
-
 /** Readers share one budget. */
 export function createBodies(limits: BodyLimits): Bodies {
-  const readings = new Set<Reading>() // in the order in which they began
+  const readings = new Set<ComingBody<DeliveryFault>>() // in the order in which they began
   let total = 0
   let pieces = 0
   const isCrowded = (): boolean => total > limits.maxTotal || pieces > MAX_PIECES
@@ -46,44 +41,33 @@ export function createBodies(limits: BodyLimits): Bodies {
   const makeRoom = (): void => {
     for (const reading of readings) {
       if (!isCrowded()) return
-      reading.give({ failed: 'crowded' })
+      reading.end('crowded')
     }
   }
   return {
     read: (request, share) =>
       new Promise((resolve) => {
-        const chunks: Buffer[] = []
         let size = 0
-        const give = (outcome: BodyResult): void => {
-          stopWatch()
-          share.works()
-          request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
+        let own = 0
+        const judge = (received: number, count: number): DeliveryFault | null => {
+          total += received - size
+          pieces += count - own
+          size = received
+          own = count
+          if (size > limits.maxBytes) return 'too_large'
+          return own > FREE_PIECES && size < own * FULL_BYTES ? 'too_many_pieces' : null
+        }
+        const done = (outcome: Buffer | DeliveryFault): void => {
           readings.delete(reading)
           total -= size
-          pieces -= chunks.length
-          if (!('body' in outcome))
-            discardRequest(request, outcome.failed === 'too_many_pieces' ? CRUMBS_MS : LINGER_MS)
+          pieces -= own
+          if (typeof outcome === 'string')
+            discardRequest(request, outcome === 'too_many_pieces' ? CRUMBS_MS : LINGER_MS)
           resolve(outcome)
         }
-        const reading = { give }
-        const onData = (chunk: Buffer): void => {
-          size += chunk.length
-          total += chunk.length
-          pieces++
-          const own = chunks.push(chunk)
-          if (size > limits.maxBytes) give({ failed: 'too_large' })
-          else if (own > FREE_PIECES && size < own * FULL_BYTES) give({ failed: 'too_many_pieces' })
-          else if (!share.take(chunk.length)) give({ failed: 'crowded' })
-          else if (isCrowded()) makeRoom()
-        }
-        const onEnd = (): void => give({ body: Buffer.concat(chunks) })
-        const onClose = (): void => give({ failed: 'gone' })
-        const received = (): number => size
-        const ends = { late: () => give({ failed: 'too_slow' }), cut: onClose }
-        const stopWatch = watchBody(request, received, ends, limits.timeOf)
-        share.waits(received, () => give({ failed: 'crowded' }))
+        const rules = { share, timeOf: limits.timeOf, judge, onTaken: makeRoom }
+        const reading = readBody<DeliveryFault>(request, rules, done)
         readings.add(reading)
-        request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
       }),
     reserve(bytes) {
       total += bytes

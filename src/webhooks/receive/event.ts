@@ -30,15 +30,17 @@ type Json = Readonly<Record<string, unknown>>
  * deliveries). What cannot be read as one has no type and no target, and is as good a reason to look.
  */
 export function parseBody(body: Buffer, isWanted: TypeFilter): ParsedBody {
-  const events = eventsIn(parse(body)).slice(0, MAX_EVENTS)
+  const all = eventsIn(parse(body))
+  const events = all.slice(0, MAX_EVENTS)
   const wanted = events.filter((event) => isWantedEvent(event, isWanted))
-  const read = events.length === 0 || wanted.length > 0 ? wanted : events
+  const isRead = events.length > 0 && events.length === all.length
+  const read = isRead && wanted.length === 0 ? events : wanted
   const [first] = read
   const targets = read.flatMap(imagesIn).slice(0, MAX_EVENTS)
   return {
     type: first === undefined ? null : typeOf(first),
     target: targetOf(targets),
-    wanted: events.length === 0 || wanted.length > 0,
+    wanted: !isRead || wanted.length > 0,
   }
 }
 
@@ -59,7 +61,7 @@ function parse(body: Buffer): unknown {
   }
   const whole = parseJson(text)
   if (whole !== undefined) return whole
-  const lines = text.split('\n', MAX_EVENTS).map((line) => parseJson(line))
+  const lines = text.split('\n', MAX_EVENTS + 1).map((line) => parseJson(line))
   return lines.filter((line) => line !== undefined)
 }
 

@@ -1,14 +1,7 @@
-import type { IncomingMessage, RequestListener, Server, ServerOptions } from 'node:http'
-import { type Server as TlsServer, createServer as createTlsServer } from 'node:https'
-import { isIPv6 } from 'node:net'
-import {
-  type CertificateFiles,
-  type CertificateFollower,
-  followCertificate,
-  readCertificate,
-} from '../../base/certificate.ts'
+import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http'
+import { type CertificateFiles, readCertificate } from '../../base/certificate.ts'
 import type { Account } from '../../base/connections/account.ts'
-import { bodyTimeMs } from '../../base/connections/body-time.ts'
+import { bodyTimeMs } from '../../base/connections/bodies.ts'
 import { MAX_DELIVERY_BYTES } from './body-reader.ts'
 import { http } from '../../base/connections/http.ts'
 import { type ConnectionOptions, limitConnections } from '../../base/connections/limit.ts'
@@ -16,6 +9,7 @@ import type { Holder } from '../../base/connections/ledger.ts'
 import { clientNetwork } from '../../base/connections/network.ts'
 import { limitPipelining } from '../../base/connections/pipelining.ts'
 import { countedResponses } from '../../base/connections/responses.ts'
+import { createServer, drain, listenOn, shownHost, withOneHost } from '../../base/connections/server.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import type { Logger } from '../../base/log.ts'
 
@@ -55,52 +49,39 @@ const LIMITS = {
   requestTimeout: 2 * bodyTimeMs(MAX_DELIVERY_BYTES), // after the receiver, which ends a body that comes too slowly
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 5_000,
-  handshakeTimeout: 10_000,
 }
 
 /** Starts to listen. Throws `config` when the address or the certificate cannot be used. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
-  const { host, port, tls, handler, maxConnections } = options
-  const limited = limitPipelining(withOneHost(handler))
-  const secured = tls === null ? null : createTls(tls, limited, options)
-  const server = secured === null ? http.createServer(limitsOf(options), limited) : secured.server
-  // A sender may close its side when it has sent a delivery, and still wait for the answer.
-  Object.assign(server, { httpAllowHalfOpen: true })
+  const { host, port, tls: files, handler, log, renewalMs } = options
+  const every = renewalMs === undefined ? {} : { everyMs: renewalMs }
+  const tls = files === null ? null : { files, section: SECTION, log, ...every }
+  const { server, certificate } = createServer(
+    limitPipelining(withOneHost(handler, refuseHosts)),
+    limitsOf(options),
+    tls,
+  )
   const limit = limitConnections(server, {
-    most: maxConnections,
+    most: options.maxConnections,
     mostPerAddress: options.maxConnectionsPerAddress,
-    log: options.log,
+    log,
     onClosed: options.onClosed ?? (() => undefined),
   })
   await listening(server, host, port).catch((error: unknown) => {
-    secured?.certificate.stop()
+    certificate?.stop()
     throw error
   })
   const bound = server.address()
   const at = typeof bound === 'object' && bound !== null ? bound.port : port
   return {
     url: `${tls === null ? 'http' : 'https'}://${shownHost(host)}:${at}`,
-    renew: () => secured?.certificate.renew(),
-    async close(graceMs) {
-      secured?.certificate.stop()
+    renew: () => certificate?.renew(),
+    close(graceMs) {
+      certificate?.stop()
       const closed = new Promise((resolve) => server.close(resolve))
-      server.closeIdleConnections()
-      const sweep = setInterval(() => {
-        server.closeIdleConnections()
-        limit.closeQuiet()
-      }, 20)
-      const cut = setTimeout(() => limit.closeAll(), graceMs)
-      await closed
-      clearInterval(sweep)
-      clearTimeout(cut)
+      return drain(server, limit, closed, graceMs)
     },
   }
-}
-
-/** Returns the host of an address to show; a wildcard address is shown as localhost. */
-function shownHost(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return 'localhost'
-  return isIPv6(host) ? `[${host}]` : host
 }
 
 /**
@@ -125,36 +106,16 @@ function holderOf({ socket }: IncomingMessage): Holder {
   return { address: () => clientNetwork(socket.remoteAddress ?? ''), hasKey: () => false }
 }
 
-/** 400 for a request with more than one `Host`, as on the main listener. */
-function withOneHost(handler: RequestListener): RequestListener {
-  return (request, response) => {
-    const hosts = request.rawHeaders.filter((name, at) => at % 2 === 0 && /^host$/i.test(name))
-    if (hosts.length <= 1) return handler(request, response)
-    response.writeHead(400, { 'Content-Length': 0, Connection: 'close' }).end()
-  }
-}
-
-/** Creates the server with its certificate. Throws `config` for files that cannot be read or used together. */
-function createTls(
-  files: CertificateFiles,
-  handler: RequestListener,
-  options: ListenerOptions,
-): { readonly server: TlsServer; readonly certificate: CertificateFollower } {
-  const { log, renewalMs } = options
-  const used = readCertificate(files, SECTION)
-  const server = createTlsServer({ ...limitsOf(options), ...used, allowHalfOpen: true }, handler)
-  const every = renewalMs === undefined ? {} : { everyMs: renewalMs }
-  const certificate = followCertificate(server, files, { section: SECTION, used, log, ...every })
-  return { server, certificate }
+/** As on the main listener. */
+function refuseHosts(_: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(400, { 'Content-Length': 0, Connection: 'close' }).end()
 }
 
 const SECTION = 'webhooks'
 
 async function listening(server: Server, host: string, port: number): Promise<void> {
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen({ host, port }, resolve)
-    })
+    await listenOn(server, { host, port })
   } catch (error) {
     throw new MirrorError(
       'config',

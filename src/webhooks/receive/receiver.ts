@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
 import type { Share } from '../../base/connections/account.ts'
-import { bodyTimeMs } from '../../base/connections/body-time.ts'
+import { bodyTimeMs } from '../../base/connections/bodies.ts'
 import { shareFor } from '../../base/connections/responses.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Logger } from '../../base/log.ts'
+import { createDue, within } from '../../base/pacing.ts'
 import {
   ACCEPTED,
   CLOSING,
@@ -136,19 +137,19 @@ async function receive(
     return early
   }
   // A body is read in any case: an answer before its end can be lost with the connection.
-  const read = await bodies.read(request, share)
+  const body = await bodies.read(request, share)
   if (early !== null) return early
-  if (!('body' in read)) return unread(read.failed, options.maxBytes)
+  if (typeof body === 'string') return unread(body, options.maxBytes)
   if (state.closing) return result(CLOSING, 'unavailable', 'closing')
-  const verified = options.verify(request.rawHeaders, read.body)
+  const verified = options.verify(request.rawHeaders, body)
   if (!verified.ok) return unauthentic(request.rawHeaders, verified.reason)
   const { id: webhookId, dialect, label: secret } = verified
-  const meaning = judgeBody(read.body, options)
+  const meaning = judgeBody(body, options)
   const sender = { endpoint, webhookId, dialect, secret, receivedAt }
-  const delivery = { ...sender, ...meaning, body: read.body, storedAt: options.now() }
-  const done = bodies.reserve(read.body.length)
+  const delivery = { ...sender, ...meaning, body, storedAt: options.now() }
+  const done = bodies.reserve(body.length)
   try {
-    const outcome = await within(storeAndAnnounce(delivery, options), STORE_MS)
+    const outcome = await within(storeAndAnnounce(delivery, options), STORE_MS, tooLate)
     const { state } = delivery
     options.log?.debug({ endpoint, outcome, state, dialect, secret }, TEXTS.new)
     return storedResult(outcome, state)
@@ -179,10 +180,8 @@ const FULL_TEXT = `as many deliveries are pending as are kept (${MAX_PENDING}); 
 /** Time limit for storing a delivery, milliseconds: longer than a healthy disk takes, shorter than senders wait. */
 const STORE_MS = 8_000
 
-function within<T>(work: Promise<T>, ms: number): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error('the inbox took too long')), ms)
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+function tooLate(): never {
+  throw new Error('the inbox took too long')
 }
 
 /** Minimum interval between log lines for one reason, milliseconds: a flood must not fill a disk. */
@@ -193,16 +192,13 @@ type ThrottledLog = (reason: string, fields: object, message: string) => void
 
 /** Creates a log with at most one line per reason and interval. Reasons are a fixed set, never a sender's text. */
 function createThrottledLog(log: Pick<Logger, 'warn'> | null, now: () => number): ThrottledLog {
-  const lastLines = new Map<string, { at: number; suppressed: number }>()
+  const isDue = createDue(EVERY_MS, now)
+  const alike = new Map<string, number>()
   return (reason, fields, message) => {
-    const last = lastLines.get(reason)
-    const at = now()
-    if (last !== undefined && Math.abs(at - last.at) < EVERY_MS) {
-      last.suppressed++
-      return
-    }
-    lastLines.set(reason, { at, suppressed: 0 })
-    const more = last?.suppressed ?? 0
+    const more = alike.get(reason) ?? 0
+    alike.set(reason, more + 1)
+    if (!isDue(reason)) return
+    alike.set(reason, 0)
     log?.warn({ ...fields, reason, ...(more > 0 && { alike: more }) }, message)
   }
 }

@@ -1,6 +1,7 @@
-import { type Stats, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { decodedKey, publicKeyBytes } from '../../config/kinds/keys.ts'
 import { messageOf } from '../../base/errors.ts'
+import { fileMark } from '../../base/files.ts'
 import type { Logger } from '../../base/log.ts'
 import { type KeptSecret, SecretFileError, parseSecretFile, readSecretText } from './secret-file.ts'
 import { type SignatureDialect, type SigningSecret, createSigningSecret } from './signature.ts'
@@ -50,13 +51,13 @@ export function createSecrets(options: SecretsOptions): Secrets {
   fixed()
   let text = readSecretText(file)
   let fromFile = text === null ? [] : prepare(text, file, dialect)
-  let seen = { mark: markOf(file), at: now() }
+  let seen = { mark: fileMark(file), at: now() }
   let isMissed = false
   let refused: { readonly message: string; readonly what: string } | null = null
   if (text !== null) warnOfReaders(file, log)
 
   const look = (): void => {
-    const mark = markOf(file)
+    const mark = fileMark(file)
     const at = now()
     if (mark === seen.mark && Math.abs(at - seen.at) < LOOK_MS) return
     seen = { mark, at }
@@ -123,22 +124,8 @@ function prepare(text: string, file: string, dialect: SignatureDialect | 'any'):
   })
 }
 
-/** Changes when the file does, but for changes within the clock's own step; empty when there is none. */
-function markOf(file: string): string {
-  const found = statOf(file)
-  return found === null ? '' : [found.ino, found.size, found.mtimeMs, found.ctimeMs].join(' ')
-}
-
-function statOf(file: string): Stats | null {
-  try {
-    return statSync(file, { throwIfNoEntry: false }) ?? null
-  } catch {
-    return null // reading it reports the reason
-  }
-}
-
 function warnOfReaders(file: string, log: SecretsOptions['log']): void {
-  const mode = statOf(file)?.mode ?? 0
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
   if ((mode & 0o077) !== 0 && process.platform !== 'win32')
     log?.warn({ file }, `others may read the webhook secrets: chmod 600 ${file}`)
 }

@@ -232,8 +232,7 @@ interface VerifierOptions {
 
 /** The verdict on a delivery. */
 export type SignatureResult =
-  | ({ readonly ok: true; readonly id: string; readonly timestamp: number } & SignatureMatch)
-  | { readonly ok: false; readonly reason: HeaderRefusal }
+  ({ readonly ok: true; readonly id: string } & SignatureMatch) | { readonly ok: false; readonly reason: HeaderRefusal }
 
 /** Checks a delivery by its raw headers and its unchanged body; nothing is parsed. */
 export type Verifier = (rawHeaders: readonly string[], body: Buffer) => SignatureResult
@@ -248,6 +247,6 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const late = clockFault(timestamp, options.now(), options.toleranceSeconds)
     if (late !== null) return { ok: false, reason: late }
     const match = matchSignatures(headers, body, options.secrets(), dialects)
-    return match === null ? { ok: false, reason: 'signature' } : { ok: true, id, timestamp, ...match }
+    return match === null ? { ok: false, reason: 'signature' } : { ok: true, id, ...match }
   }
 }

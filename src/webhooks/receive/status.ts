@@ -1,3 +1,4 @@
+import { within } from '../../base/pacing.ts'
 import { toIsoOrNull } from '../../base/time.ts'
 import type { WebhooksStatus } from '../../base/reports/webhooks.ts'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
@@ -82,9 +83,7 @@ function createCounts(
 ): () => Promise<InboxCounts | null> {
   let last: InboxCounts | null = null
   return async () => {
-    const late = Promise.withResolvers<InboxCounts | null>()
     const patienceMs = inbox.alive ? PATIENCE_MS : START_PATIENCE_MS
-    const timer = setTimeout(() => late.resolve(last), patienceMs)
     const remembered = seen.receivedAt() === null ? inbox.call('announcedSince', now()) : null
     const asked = Promise.all([inbox.counts(), remembered]).then(
       ([counts, heard]) => {
@@ -93,7 +92,7 @@ function createCounts(
       },
       () => (last = null),
     )
-    return Promise.race([asked, late.promise]).finally(() => clearTimeout(timer))
+    return within(asked, patienceMs, () => last)
   }
 }
 

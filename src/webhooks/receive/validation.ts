@@ -15,7 +15,7 @@ import {
   notLeading,
   tooLarge,
 } from './responses.ts'
-import type { BodyResult } from './body-reader.ts'
+import type { DeliveryFault } from './body-reader.ts'
 import { type TypeFilter, parseBody } from './event.ts'
 import { valuesOf } from './headers.ts'
 
@@ -70,14 +70,12 @@ export function unauthentic(rawHeaders: readonly string[], reason: string): Resu
   return isEncoded(rawHeaders) ? result(ENCODED, 'refused', 'encoding') : result(UNAUTHORIZED, 'unauthorized', reason)
 }
 
-type Failed = Extract<BodyResult, { failed: string }>['failed']
-
 /** The result for a body that could not be read. */
-export function unread(failed: Failed, maxBytes: number): Result {
-  if (failed === 'too_large') return result(tooLarge(maxBytes), 'refused', 'too_large')
-  if (failed === 'too_many_pieces') return result(TOO_MANY_PIECES, 'refused', failed)
-  if (failed === 'too_slow') return result(TOO_SLOW, 'refused', 'too_slow')
-  if (failed === 'crowded') return result(CROWDED, 'unavailable', 'crowded')
+export function unread(fault: DeliveryFault, maxBytes: number): Result {
+  if (fault === 'too_large') return result(tooLarge(maxBytes), 'refused', fault)
+  if (fault === 'too_many_pieces') return result(TOO_MANY_PIECES, 'refused', fault)
+  if (fault === 'late') return result(TOO_SLOW, 'refused', 'too_slow')
+  if (fault === 'crowded') return result(CROWDED, 'unavailable', fault)
   return result(TOO_SLOW, 'gone', 'gone')
 }
 

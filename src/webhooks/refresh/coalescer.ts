@@ -49,7 +49,6 @@ interface CoalescerState {
   readonly failuresInRow: number
   /** Of refreshes; 0 after one that failed. */
   readonly successesInRow: number
-  readonly lastFailure: string | null
 }
 
 /** Turns events into refreshes. */
@@ -77,7 +76,6 @@ const NOTHING_YET: CoalescerState = {
   failures: 0,
   failuresInRow: 0,
   successesInRow: 0,
-  lastFailure: null,
 }
 
 /**
@@ -221,5 +219,5 @@ function counted(state: CoalescerState, failure: string | null): CoalescerState 
   }
   const failuresInRow = state.failuresInRow + 1
   const failures = state.failures + 1
-  return { ...ended, failures, failuresInRow, successesInRow: 0, lastFailure: failure }
+  return { ...ended, failures, failuresInRow, successesInRow: 0 }
 }

@@ -1,3 +1,4 @@
+import { within } from '../../base/pacing.ts'
 import { toIsoOrNull, DAY_MS } from '../../base/time.ts'
 import type { Latency, Quantiles, RefreshReport } from '../../base/reports/webhooks.ts'
 import { messageOf } from '../../base/errors.ts'
@@ -51,19 +52,13 @@ export function createReports(options: ReportOptions) {
   const timer = setInterval(() => void (taking ??= take()), EVERY_MS).unref()
   return {
     report: async (): Promise<RefreshReport> => {
-      if (now() - takenAt > FRESH_MS) await patiently((taking ??= take()))
+      if (now() - takenAt > FRESH_MS) await within((taking ??= take()), PATIENCE_MS, () => undefined)
       const { refreshes, failures, failuresInRow, refreshingSince: since } = coalescer.state()
       const refreshingSince = toIsoOrNull(since)
       return { refreshes, failedRefreshes: failures, failuresInRow, refreshingSince, ...figures }
     },
     stop: () => clearInterval(timer),
   }
-}
-
-function patiently(work: Promise<void>): Promise<void> {
-  const late = Promise.withResolvers<undefined>()
-  const timer = setTimeout(() => late.resolve(undefined), PATIENCE_MS)
-  return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
 }
 
 async function figuresOf(options: ReportOptions, startedAt: number): Promise<Figures> {

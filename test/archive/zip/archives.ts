@@ -12,7 +12,7 @@ import {
   END_SPAN,
   parseDirectory,
 } from '../../../src/archive/zip/directory.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 import {
   type ArchiveReader,
   type ReaderLimits,

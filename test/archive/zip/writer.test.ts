@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import { wholeDirectory } from '../../../src/archive/zip/directory-bytes.ts'
 import { END_SPAN, locateDirectory, parseDirectory } from '../../../src/archive/zip/directory.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 import { openArchive } from '../../../src/archive/zip/reader.ts'
 import { createZipWriter } from '../../../src/archive/zip/writer.ts'
 import {

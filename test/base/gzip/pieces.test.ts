@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
 import { createPacker, inflatedPieces } from '../../../src/base/gzip/pieces.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 
 /** More than a block of the packer, as text that compresses. */
 const CONTENT = Buffer.from(randomBytes(600_000).toString('hex'))

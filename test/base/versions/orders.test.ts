@@ -110,6 +110,7 @@ const ROWS: Record<string, readonly string[]> = {
   'Root:Alpine:3.18': ['8.1-r5 8.1-r00071'],
   'Root:PyPI': ['4.0.1 4.0.1+root.io.1'],
   'Root:Maven': ['4.2.1 4.2.1-root.io.1'],
+  'TuxCare:npm': ['1.0.2-rc.1 1.0.2 1.0.2-tuxcare.1 1.0.2-tuxcare.2 1.0.2-tuxcare.10 1.0.3-rc.1'],
   'Root:npm': [
     '4.2.0 4.2.1-rc.1 4.2.1 4.2.1-root.io.1=4.2.1+root.io.1 4.2.1-root.io.2 4.2.1-root.io.10 4.2.2-rc.1 4.2.2',
   ],
@@ -133,10 +134,11 @@ describe('the order of versions', () => {
   })
 
   const UNREADABLE: [ecosystem: string, texts: string[]][] = [
-    ['Debian', ['', ' ', '1.0 2', '1_0', 'a:1', '1:']],
+    ['Debian', ['', ' ', '1.0 2', '1_0', 'a:1', '1:', 'stable', 'v1.0', '1:v1.0']],
+    ['Ubuntu', ['jammy', 'v1.0-1']],
     ['Alpine', ['', 'edge', '1.2-r1-r2', '1..2', '1.2_foo', '-r1', '1.2-r', '1.2~', '1.2~xyz']],
     ['PyPI', ['', '0.1-bulbasaur', 'dev', '1.0++']],
-    ['Maven', ['', '1 2']],
+    ['Maven', ['', '1 2', '[1.0,2.0)', '(,1.0]', '[1.2]']],
     ['npm', ['', '(devel)', 'latest', '^1.0.0', '1.2.3.4', '1.0.0-', `1.${'9'.repeat(30)}.0`]],
     ['NuGet', ['', '1.2.3.4.5', 'x', '1.0-']],
     ['RubyGems', ['', 'a', '1..2', '1.0_2']],
@@ -165,6 +167,11 @@ describe('the order of versions', () => {
         '${project.version}',
         '@VERSION@',
         '(devel)',
+        'NOASSERTION',
+        'main',
+        'RELEASE',
+        '*',
+        '1.0-${revision}',
       ]
       expect(none.filter((text) => orderOf(name).read(text) !== null)).toEqual([])
       expect(orderOf(name).read('1.unknown')).not.toBeNull()

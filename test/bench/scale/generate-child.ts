@@ -11,7 +11,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { generateRecord } from '../../sandbox/feed/generate.ts'
 import { createRandom } from '../../sandbox/feed/random.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 import { createZipWriter } from '../../../src/archive/zip/writer.ts'
 
 const SEED = 7

@@ -10,7 +10,7 @@ import { createChangeTracker } from '../../../src/store/changes/tracker.ts'
 import { createOsvWriter } from '../../../src/store/osv/writes.ts'
 import { createRunWriter } from '../../../src/store/runs/runs.ts'
 import { createSnapshotWriter } from '../../../src/store/runs/snapshots.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 
 /** What was stored: the ids, and bytes per record on average. */
 export interface Filled {

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { statusExitCode } from '../../../src/cli/mirror/status/code.ts'
 import { gatherStatus } from '../../../src/cli/mirror/status/gather.ts'
-import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
+import { describeProblems } from '../../../src/cli/mirror/status/lines.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { loadQuick } from '../../support/limits.ts'
 import { makeReadOnly, mountDisk, unmountDisk } from '../../support/small-disk.ts'

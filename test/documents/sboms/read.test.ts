@@ -83,7 +83,7 @@ test('an SPDX 2.3 document gives its packages, one with two purls twice', () => 
         name: 'a',
         versionInfo: '1',
         externalRefs: [
-          purl('pkg:npm/a@1'),
+          purl('pkg:npm/a@1', 'PURL'),
           purl('pkg:npm/b@1', 'http://spdx.org/rdf/references/purl'),
           purl('cpe:2.3:a:a:a:1', 'cpe23Type'),
         ],

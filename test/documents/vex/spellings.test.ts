@@ -17,7 +17,16 @@ const SPELLINGS: readonly (readonly [listed: string, stated: string])[] = [
   ['pkg:rpm/rocky/openssl@3', 'pkg:rpm/rocky-linux/openssl@3'],
   ['pkg:alpine/musl@1', 'pkg:apk/alpine/musl@1'],
   ['pkg:golang/stdlib@1.22.0', 'pkg:golang/stdlib@v1.22.0'],
+  ['pkg:golang/a.example/b@v2.0.0+incompatible', 'pkg:golang/a.example/b@v2.0.0'],
   ['pkg:pypi/A.b@1', 'pkg:pypi/a-b@1'],
+  ['pkg:pypi/a@1.0', 'pkg:pypi/a@1.0.0'],
+  ['pkg:pypi/a@1!2.0rc1', 'pkg:pypi/a@1!2RC1'],
+  ['pkg:composer/a/b@v5.4.0', 'pkg:composer/a/b@5.4.0'],
+  ['pkg:composer/a/b@5.4', 'pkg:composer/a/b@v5.4.0.0'],
+  ['pkg:maven/g/a@1.0.0-RC1', 'pkg:maven/g/a@1.0-rc1'],
+  ['pkg:gem/a@1.0.0', 'pkg:gem/a@1'],
+  ['pkg:nuget/A@1.0.0.0', 'pkg:nuget/a@1.0'],
+  ['pkg:cargo/a@1.0.0', 'pkg:cargo/a@v1.0.0'],
   ['pkg:nuget/Newtonsoft.Json@1', 'pkg:nuget/newtonsoft.json@1'],
   ['pkg:gem/nokogiri@1-x86_64-linux', 'pkg:gem/nokogiri@1?platform=x86_64-linux'],
   ['pkg:npm/left@1', 'pkg:npm/left@1?vcs_url=git'],
@@ -32,6 +41,32 @@ const isLeftOpen = (listed: string, products: readonly unknown[], status = 'affe
 test.each(SPELLINGS)('The document of a tag leaves %s open where it names the package as %s', (listed, stated) => {
   expect(isLeftOpen(listed, [stated])).toBe(true)
   expect(isLeftOpen(listed, [{ '@id': IMAGE, subcomponents: [{ '@id': stated }] }])).toBe(true)
+})
+
+test('A version that a statement names beside the package URL is compared as the one in it', () => {
+  const ref = 'pkg:composer/a/b@5.4.0'
+  const analysed = (state: string, status: string, day: number) => ({
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    metadata: { timestamp: `2026-01-0${day}T00:00:00Z` },
+    vulnerabilities: [
+      { id: 'CVE-1', analysis: { state }, affects: [{ ref, versions: [{ version: 'v5.4.0', status }] }] },
+    ],
+  })
+  const out = { content: analysed('not_affected', 'unaffected', 1), tags: ['own'] }
+  expect(isRuledOut([out], findingOf(ref), own)).toBe(true)
+  const open = { content: analysed('exploitable', 'affected', 2), tags: ['own'] }
+  expect(isRuledOut([out, open], findingOf('pkg:composer/a/b@v5.4'), own)).toBe(false)
+})
+
+test.each([
+  ['pkg:gem/a@1.0.0.rc1', 'pkg:gem/a@1.rc1'],
+  ['pkg:npm/a@1.0.0', 'pkg:npm/a@1'],
+  ['pkg:pypi/a@1.0', 'pkg:pypi/a@1.0.1'],
+  ['pkg:pypi/a@1.10', 'pkg:pypi/a@1.1'],
+  ['pkg:deb/debian/a@1.0', 'pkg:deb/debian/a@v1.0'],
+])('Of other versions nothing is ruled out: %s, %s', (listed, stated) => {
+  expect(isRuledOut([{ content: openVexOf([stated]), tags: ['own'] }], findingOf(listed), own)).toBe(false)
 })
 
 test('The document of a tag leaves nothing open in another version, release, architecture, epoch or package', () => {

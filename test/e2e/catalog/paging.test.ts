@@ -1,7 +1,8 @@
 import { expect } from 'vitest'
 import { type ListForm, shaped } from '../../sandbox/service/shapes/shape.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
-import { bothTest, telling } from '../../support/tables.ts'
+import { plainBench } from '../../support/catalog/plain-service.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 import { walkList } from '../../support/walk.ts'
 
 const PAGES = { items: ['data'], largestPage: 4, emptyLast: false, ignoresLimit: true }
@@ -67,3 +68,22 @@ bothTest.each(telling(Object.entries(FORMS), 'page numbers'))(
     expect(requests.count('/v1/patches')).toBeLessThanOrEqual(upstream.pages + (isShown ? 0 : 4))
   },
 )
+
+test('a service that refuses pages of a thousand is mirrored in smaller ones, and what it removes is removed', async () => {
+  let count = 150
+  const made = await plainBench({
+    '/v1/patches': ({ searchParams }) => {
+      const limit = Number(searchParams.get('limit') ?? 100)
+      if (limit > 100) return { status: 422, body: { message: 'limit must be at most 100' } }
+      const all = Array.from({ length: count }, (_, at) => ({ ticket_id: `t-${at}` }))
+      const end = Number(searchParams.get('after') ?? 0) + limit
+      const after = end < count ? String(end) : null
+      return { body: { tickets: all.slice(end - limit, end), cursor: { after, total_count: count } } }
+    },
+  })
+  for (const now of [150, 150, 149]) {
+    count = now
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(now)
+  }
+})

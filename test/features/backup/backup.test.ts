@@ -27,7 +27,7 @@ import { databasePath, openInbox, openReader, openWriter } from '../../../src/st
 import { acquireLock, lockFile } from '../../../src/store/database/lock.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 import { createZipWriter } from '../../../src/archive/zip/writer.ts'
 import { addStep } from '../../store/fixtures.ts'
 import { comparable, openBelow, pathsOf, serveFolder } from '../bundles/air-gap.ts'

@@ -160,6 +160,25 @@ longTest(
   },
 )
 
+longTest(
+  'a version that names no single one is not judged completely while a record tells those apart that it may be',
+  async () => {
+    const bench = await openTag(['pkg:githubactions/a/action@v4', 'pkg:githubactions/a/action@v4.1.5'])
+    const notJudged = async (records: Parameters<FindingsBench['publish']>[0]) => {
+      await bench.publish(records)
+      await bench.judge()
+      await expectAgreement(bench)
+      return countsOf(bench, bench.tag)?.notJudged
+    }
+    expect(await notJudged({ G: affecting('GitHub Actions', 'a/other', '4.1.5') })).toBe(0)
+    const ranges = [{ type: 'ECOSYSTEM', events: [{ introduced: '4.1.0' }, { fixed: '4.1.5' }] }]
+    const about = { affected: [{ package: { ecosystem: 'GitHub Actions', name: 'a/action' }, ranges }] }
+    expect(await notJudged({ G: about })).toBe(1)
+    expect(found(bench)).toEqual([])
+    expect(await notJudged({ G: affecting('GitHub Actions', 'a/other', '4.1.5') })).toBe(0)
+  },
+)
+
 const APK = 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=alpine-3.18.6&upstream=openssl'
 
 longTest(

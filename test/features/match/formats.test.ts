@@ -1,3 +1,4 @@
+import { severityOf } from '../../../src/documents/records/severity.ts'
 import { expect, test } from 'vitest'
 import type { MatchFinding, MatchedComponent } from '../../../src/features/match/judging/finding.ts'
 import type { MatchResult } from '../../../src/features/match/result.ts'
@@ -151,6 +152,31 @@ test('a vulnerability report names each vulnerability once, with all components 
       },
     ],
   })
+})
+
+test('each vector is rated by its own score, and a word that no vector is scored for is a rating of its own', () => {
+  const ratingsOf = (record: object) => {
+    const one = { ...finding('G-4', A, []), severity: severityOf({ ...record }) }
+    const { vulnerabilities } = vulnerabilityReport({ ...RESULT, findings: [one], suppressed: [] }, 0) as {
+      vulnerabilities: { ratings: object[] }[]
+    }
+    return vulnerabilities.map(({ ratings }) => ratings)
+  }
+  const three = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H' }
+  const four = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N' }
+  const two = { type: 'CVSS_V2', score: 'AV:N/AC:L/Au:N/C:P/I:P/A:P' }
+  expect(ratingsOf({ severity: [three, four] })).toEqual([
+    [
+      { severity: 'high', score: 7.5, method: 'CVSSv31', vector: three.score },
+      { severity: 'critical', score: 9.3, method: 'CVSSv4', vector: four.score },
+    ],
+  ])
+  expect(ratingsOf({ severity: [two], database_specific: { severity: 'HIGH' } })).toEqual([
+    [
+      { method: 'CVSSv2', vector: two.score },
+      { severity: 'high', method: 'other' },
+    ],
+  ])
 })
 
 test('where the word of a record and its score are of different levels, both formats have the two', () => {

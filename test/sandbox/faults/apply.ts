@@ -17,7 +17,8 @@ export async function deliverFaulty(
   const replaced = replacement(fault)
   if (replaced !== undefined) return deliver(outlet, replaced)
   const whole = fault.kind === 'ignoreRange'
-  const answer = await answerWith(whole ? { ...policy, ranges: false } : policy)
+  const plain = fault.kind === 'unframed' ? { ...policy, gzip: 'never' as const } : policy // gzip shows its end
+  const answer = await answerWith(whole ? { ...policy, ranges: false } : plain)
   if (fault.kind === 'stall') return stall(outlet, answer, fault)
   if (fault.kind === 'slow') return trickle(outlet, answer, fault.bytesPerSecond)
   if (fault.kind === 'reset') return cut(outlet, answer, fault.bytes, 'reset')
@@ -25,6 +26,7 @@ export async function deliverFaulty(
     return cut(outlet, answer, fault.bytes ?? Math.floor(answer.length / 2), 'end')
   }
   if (fault.kind === 'wrongLength') return wrongLength(outlet, answer, fault.by)
+  if (fault.kind === 'unframed') return unframed(outlet, answer, fault.bytes ?? answer.length)
   await deliver(outlet, altered(fault, answer))
 }
 
@@ -81,6 +83,15 @@ async function wrongLength(outlet: Outlet, answer: NegotiatedAnswer, by: number)
   await writePart(outlet, answer, 0, answer.length)
   await flushed(outlet)
   outlet.response.socket?.destroySoon()
+}
+
+async function unframed({ response, head, logged }: Outlet, answer: NegotiatedAnswer, bytes: number): Promise<void> {
+  response.useChunkedEncodingByDefault = false
+  response.shouldKeepAlive = false
+  logged.status = answer.status
+  response.writeHead(answer.status, answer.headers)
+  await writePart({ response, head, logged }, answer, 0, bytes)
+  response.end()
 }
 
 async function writePart(outlet: Outlet, answer: NegotiatedAnswer, start: number, end: number): Promise<void> {

@@ -25,6 +25,8 @@ type TransportFault =
   | { kind: 'truncate'; bytes?: number }
   /** Content-Length is wrong by this many bytes, up or down; then the connection is closed. */
   | { kind: 'wrongLength'; by: number }
+  /** Neither a length nor chunks nor gzip: the body ends with the connection, after `bytes` (all of it). */
+  | { kind: 'unframed'; bytes?: number }
   /** To another address; default status 302. */
   | { kind: 'redirect'; location: string; status?: 301 | 302 | 303 | 307 | 308 }
   /** For requests with a Range only: a Content-Range one byte off, other bytes than asked, another total. */
@@ -106,6 +108,7 @@ export const FAULT_PARAMETERS: Readonly<Record<Fault['kind'], Parameters>> = {
   reset: takes('bytes'),
   truncate: takes('bytes'),
   wrongLength: takes('', { by: NUMBER }),
+  unframed: takes('bytes'),
   redirect: takes('status', { location: TEXT }),
   wrongRange: takes('how'),
   ignoreRange: takes(),

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { createInflating } from '../../../src/server/feeds/inflating.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 
 const CONTENTS = Array.from({ length: 30 }, (_, i) => Buffer.from(`record ${i} `.repeat(1 + i * 7)))
 const pack = (content: Buffer): Buffer => packContent(content, deflate)

@@ -175,7 +175,7 @@ longTest('changes of a tag are refused while the catalog is older than its setti
   expect((await ask('ecosystem=npm')).status).toBe(200)
 })
 
-longTest('changes of a tag are also those of the source packages in its SBOM, of their release', async () => {
+longTest('changes of a tag, or a package, are also those of the source packages, of their release', async () => {
   const purl = 'pkg:deb/debian/libssl3@3.0.9-1?distro=debian-12&upstream=openssl'
   const document = { bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'libssl3', purl }] }
   const {
@@ -187,6 +187,8 @@ longTest('changes of a tag are also those of the source packages in its SBOM, of
   })
   await publish(made, 'T-12', 'Debian:12', 'openssl')
   await publish(made, 'T-13', 'Debian:13', 'openssl')
-  const { body } = await ask(`tag=${tag}`)
-  expect(body['changes']).toMatchObject([{ id: 'T-12' }])
+  for (const query of [`tag=${tag}`, `purl=${encodeURIComponent(purl)}`]) {
+    const { body } = await ask(query)
+    expect(body['changes']).toMatchObject([{ id: 'T-12' }])
+  }
 })

@@ -8,7 +8,7 @@ import { createAccount } from '../../../src/base/connections/account.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { raiseDateFloor } from '../../../src/store/feeds/date-floor.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
 import { longTest, test } from '../../support/tables.ts'
 
@@ -173,7 +173,7 @@ test('a connection whose last answer is not read yet leaves the fast path with i
   })
   const head = 'HTTP/1.1 200 OK\r\n'
   const body = Buffer.alloc(32_000_000) // more than the system takes for a client that reads nothing
-  const fast = openFastPath(server, {
+  openFastPath(server, {
     find: () => ({ head, body }),
     keepAliveSeconds: 60,
     isEnabled: () => true,
@@ -187,7 +187,6 @@ test('a connection whose last answer is not read yet leaves the fast path with i
   socket.on('error', () => undefined) // it is cut at the end, with what was not read
   onTestFinished(() => {
     socket.destroy()
-    fast.cut()
     server.close()
   })
   socket.write(plain('/external/osv/one.json'))

@@ -168,6 +168,11 @@ describe('the bucket of OSV views', () => {
       expect.objectContaining({ error: 'not_found', ecosystem: 'Nothing' }),
     ])
     expect(await ask('/osv/debian/ROOT-A.json')).toEqual([404, expect.objectContaining({ closest: 'Debian' })])
+    for (const [release, closest] of Object.entries({ 'Debian:12': 'Debian', 'Root:Debian:12': 'Root' }))
+      expect(await ask(`/osv/${release}/all.zip`)).toEqual([
+        404,
+        expect.objectContaining({ closest, message: expect.stringContaining('releases have no folder') as unknown }),
+      ])
     expect(await ask('/osv/Debian/PLAIN.json')).toEqual([404, expect.objectContaining({ id: 'PLAIN' })])
     expect(await ask('/osv/Debian/modified.csv')).toEqual([
       404,

@@ -7,7 +7,7 @@ import { isUnreadable, nameStorageError } from '../../../src/store/database/faul
 import { databaseOf } from '../../../src/store/located.ts'
 import { databasePath, openInboxReader, openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
-import { noteBackup } from '../../../src/store/last-backup.ts'
+import { noteBackup } from '../../../src/store/notes.ts'
 import { errorOf, failureOf } from '../../../src/base/threads/failure.ts'
 import { DAMAGES, dropTable } from '../../support/damage.ts'
 import { scratch, snapshot, writes } from '../fixtures.ts'

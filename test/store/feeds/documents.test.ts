@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Document, nextChanged } from '../../../src/store/feeds/documents.ts'
 import { contentOf, packContent } from '../../../src/store/database/gzip.ts'
-import { deflate } from '../../../src/archive/zip/member.ts'
+import { deflate } from '../../../src/base/gzip/member.ts'
 import { NOW, sha256, snapshot, writes } from '../fixtures.ts'
 
 const PATH = '/external/patch_feed'

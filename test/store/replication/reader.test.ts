@@ -15,7 +15,9 @@ import {
 } from '../../../src/store/replication/rows.ts'
 import {
   type SummaryHeader,
-  type SummaryRows,
+  type SummaryLines,
+  lineOfRow,
+  parseLine,
   readSummary,
   writeSummary,
 } from '../../../src/store/replication/summary.ts'
@@ -35,9 +37,9 @@ const HEADER: SummaryHeader = {
 }
 
 async function rowsOf(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<SummaryRow[]> {
-  const rows: SummaryRow[] = []
-  for await (const page of (await readSummary(chunks)).rows) rows.push(...page)
-  return rows
+  const lines: string[] = []
+  for await (const page of (await readSummary(chunks)).lines) lines.push(...page)
+  return lines.map((line, i) => parseLine(line, lines[i - 1] ?? null))
 }
 
 async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
@@ -125,9 +127,9 @@ describe('the digests and summaries of a state', () => {
       ...['source osv', 'osv-record a', 'osv-record b', 'osv-record ü', 'osv-record 😀'],
     ])
     expect([...rows].sort(compareRows)).toEqual(rows)
-    const { rows: read } = await readSummary(chunks)
+    const { lines } = await readSummary(chunks)
     const found = []
-    for await (const { kind, key, row } of eachDifference(other.carried, ['osv'], [read]))
+    for await (const { kind, key, row } of eachDifference(other.carried, 'osv', [lines]))
       found.push([kind, key, row?.hash === undefined])
     expect(found).toEqual([['osv-record', 'ü', false]])
   })
@@ -139,13 +141,14 @@ describe('the digests and summaries of a state', () => {
       return Promise.resolve({ commit: true })
     })
     const hashes = new Map([...store.carried.eachRow('osv', 'osv-record')].map(({ key, hash }) => [key, hash]))
-    async function* state(...keys: string[]): SummaryRows {
+    async function* state(...keys: string[]): SummaryLines {
       await Promise.resolve()
-      for (const key of keys) yield [{ source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }]
+      const other = '0'.repeat(32)
+      for (const key of keys) yield [lineOfRow('osv', { kind: 'osv-record', key, hash: hashes.get(key) ?? other })]
     }
     const found: string[] = []
     const states = [state('a', 'b', 'c'), state('a', 'b', 'd'), state('a', 'c', 'e')]
-    for await (const { key, row } of eachDifference(store.carried, ['osv'], states))
+    for await (const { key, row } of eachDifference(store.carried, 'osv', states))
       found.push(`${key} ${row === null ? 'goes' : 'comes'}`)
     expect(found).toEqual(['b goes', 'c comes', 'd goes', 'e goes'])
   })

@@ -24,6 +24,8 @@ export interface PagingForm {
   fixed: number | null
   /** Whether a smaller `limit` than the fixed size is kept. */
   isCapped?: boolean
+  /** The largest `limit`: a larger one is refused with 400. */
+  largest?: number
   /** Whether anything on a page that is not the last says that there is more. */
   isTelling: boolean
   /** Whether every page says the same, the last one too. */
@@ -624,6 +626,35 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     true,
     40,
   ),
+  'a next_cursor, and 400 for a limit above 100': {
+    ...form(
+      byCursor('after'),
+      member((s) => ({ next_cursor: cursorOf(s) })),
+      true,
+      null,
+    ),
+    largest: 100,
+  },
+  'nothing, a limit above 100 is refused, page numbers': {
+    ...form(byPage('page', 1), plain, false, null),
+    largest: 100,
+  },
+  'nothing, any limit is refused, unpaged': { ...form(unpaged, plain, false, Infinity), largest: 0 },
+  'page, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: pageOf(s) })),
+    false,
+  ),
+  'page as a text in meta, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ meta: { page: String(pageOf(s)) } })),
+    false,
+  ),
+  'page without a way': form(
+    unpaged,
+    member(() => ({ page: 1 })),
+    false,
+  ),
   'an attempt count, unpaged': form(
     unpaged,
     header(() => ({ 'x-envoy-attempt-count': '1' })),
@@ -663,11 +694,12 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
 
 /** Returns the answer of a service of a form to a request for a list of these items. */
 export function answerIn(
-  { startOf, says, fixed, isCapped }: PagingForm,
+  { startOf, says, fixed, isCapped, largest }: PagingForm,
   all: readonly object[],
   query: URLSearchParams,
 ): FormPage {
   const asked = Number(query.get('limit') ?? 100)
+  if (query.has('limit') && asked > (largest ?? Infinity)) return { status: 400, body: { message: 'no such size' } }
   const most = fixed === null ? asked : Math.min(fixed, 100_000)
   const size = isCapped === true ? Math.min(asked, most) : most
   const start = startOf(query, size, all.length)

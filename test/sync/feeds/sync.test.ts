@@ -219,6 +219,7 @@ describe('a feed that cannot be used', () => {
     ['one page of several', { data: [ROW], cursor: { after: 'x' } }, 'one page of several'],
     ['one page of several by its number', { data: [ROW], page: 1, pages: 9 }, 'pages is 9'],
     ['one page of a larger total', { data: [ROW], meta: { total: 9 } }, 'meta.total is 9'],
+    ['a part by its own word', { data: [ROW], partial: true }, 'something is missing: partial is true'],
     ['an error', { errors: [{ message: 'no' }] }, 'it has errors'],
     ['a state of failure', { status: 'failed', message: 'no', data: [] }, 'it is an error: no'],
     ['not ready yet', { status: 'processing' }, 'it is not ready yet (it says: processing)'],

@@ -176,6 +176,22 @@ describe('an index that cannot be read', () => {
     expect(differences(made)).toEqual([])
   })
 
+  test('as lines of which the response does not show the end removes nothing; as one value it is read', async () => {
+    const lines = await mirrored('lines')
+    lines.sandbox.feed.remove(1)
+    lines.sandbox.faults.set(INDEX, { kind: 'unframed' })
+    const report = await lines.run('osv')
+    expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
+    expect(report.message).toContain('it may be cut off')
+    lines.sandbox.faults.clear()
+    expect(await lines.run('osv')).toMatchObject({ state: 'complete' })
+    const map = await mirrored('map')
+    map.sandbox.feed.add(1)
+    map.sandbox.faults.set(INDEX, { kind: 'unframed' })
+    expect(await map.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(map)).toEqual([])
+  })
+
   test('quarantines what it would remove in any form', async () => {
     const made = await benchOf('ids', 'both', { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

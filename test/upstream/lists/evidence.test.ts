@@ -56,7 +56,7 @@ async function walked(form: PagingForm, all: readonly object[], known = NEW): Pr
 }
 
 function idOf(item: Buffer): string {
-  return (JSON.parse(item.toString()) as { ticket_id: string }).ticket_id
+  return (JSON.parse(item.toString()) as { ticket_id?: string }).ticket_id ?? ''
 }
 
 describe.each(Object.entries(PAGING_FORMS))('a list whose pages say: %s', (name, form) => {
@@ -93,7 +93,7 @@ function formOf(name: string): PagingForm {
 }
 
 test('a list is not proved by requests for other pages that were refused', () => {
-  const silent = { unfollowed: null, more: [], total: null, end: null, circles: null, lacks: null }
+  const silent = { unfollowed: null, more: [], total: null, end: null, circles: null, lacks: null, flaw: null }
   const read = { items: 27, shown: 27, asked: 1000 }
   const probed = { limitKept: false, otherPages: 'no answer' } as const
   expect(gradeOf({ ...silent, ...read, ...probed }).grade).toBe('unproved')
@@ -113,6 +113,69 @@ test('a list by page numbers is not proved by a page that is refused behind a fu
     const found = await walked(broken, tickets(437), known)
     expect([found.ids.size, found.end.grade?.grade]).toEqual([100, 'unproved'])
   }
+})
+
+describe('a list of which a page says itself that items are missing', () => {
+  const FLAWS: [string, object][] = [
+    ['a flag', { partial: true }],
+    ['a flag deeper', { meta: { isPartial: 'true' } }],
+    ['a limit', { limit_reached: true }],
+    ['a time-out', { timed_out: true }],
+    ['a state', { status: 'partial' }],
+    ['an error', { error: 'shard 3 did not answer' }],
+    ['errors', { errors: [{ message: 'shard 3 did not answer' }] }],
+    ['no success', { success: false }],
+    ['a warning', { warnings: ['the results were truncated'] }],
+  ]
+  const saying = (more: object): PagingForm => ({
+    ...formOf('nothing, unpaged'),
+    says: ({ items }) => ({ body: { data: items, total: items.length, ...more } }),
+  })
+
+  test.each(FLAWS)('by %s is cut, whatever it counts', async (_, more) => {
+    const { end } = await walked(saying(more), tickets(23))
+    expect(end.grade).toEqual({ grade: 'cut', why: expect.stringContaining(Object.keys(more)[0] ?? '') as unknown })
+    const { onward, cut, probed } = end
+    const again = await walked(saying({}), tickets(23), { ...NEW, onward, cut, probed, graded: true })
+    expect(again.end.grade?.grade).toBe('proved')
+  })
+
+  test.each([true, false])('by an element about the list is cut, at its end: %s', async (isLast) => {
+    const about = { has_more: true }
+    const bare: PagingForm = {
+      ...formOf('a bare array'),
+      says: ({ items }) => ({ body: isLast ? [...items, about] : [about, ...items] }),
+    }
+    expect((await walked(bare, tickets(23))).end.grade).toMatchObject({ grade: 'cut' })
+  })
+
+  test('by its status alone is cut', async () => {
+    const part: PagingForm = { ...formOf('nothing, unpaged'), says: ({ items }) => ({ status: 206, body: items }) }
+    expect((await walked(part, tickets(23))).end.grade?.grade).toBe('cut')
+  })
+
+  test.each([
+    { partial: false, error: null, errors: [], success: true, status: 'ok', message: 'done' },
+    { rate_limited: true, unlimited: true, warnings: ['this version is deprecated'], error: { code: 0 } },
+  ])('is not seen in %j', async (more) => {
+    expect((await walked(saying(more), tickets(23))).end.grade?.grade).toBe('proved')
+  })
+
+  test.each([
+    ['a flag on all pages but the last', (more: boolean) => ({ partial: more }), 'proved'],
+    ['an error on all pages but the last', (more: boolean) => ({ error: more ? 'no answer' : null }), 'cut'],
+  ] as const)('%s', async (_, fields, grade) => {
+    const whole = formOf('a next_cursor for cursor')
+    const form: PagingForm = {
+      ...whole,
+      says(shown, query) {
+        const page = whole.says(shown, query)
+        return { ...page, body: { ...(page.body as object), ...fields(shown.more !== null) } }
+      },
+    }
+    const { ids, end } = await walked(form, tickets(437))
+    expect([ids.size, end.grade?.grade]).toEqual([437, grade])
+  })
 })
 
 describe('a list that was probed before', () => {

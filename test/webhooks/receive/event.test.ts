@@ -198,3 +198,12 @@ test('a type that no pattern matches is ignored if the patterns name its kind, a
   expect(read({ type: 'image.created', payload: {} }).wanted).toBe(true)
   expect(read({ event_type: 'io.service.cr.image.deleted.v1' }).wanted).toBe(true)
 })
+
+test('more events than are read are a reason to look, whatever the types of the first are', () => {
+  const other = { ...EVENT, type: 'image.deleted' }
+  const events = [...Array.from({ length: 100 }, () => other), EVENT]
+  const lines = events.map((event) => JSON.stringify(event)).join('\n')
+  for (const body of [JSON.stringify(events), JSON.stringify({ events }), lines])
+    expect(readText(body)).toEqual(NOTHING)
+  expect(read(events.slice(0, 100)).wanted).toBe(false)
+})

@@ -95,7 +95,7 @@ function isEmpty(value: unknown): boolean {
 /** Returns the words of the error that an object names, or one within it. */
 function errorIn(value: Fields, depth = 0): string | null {
   for (const [name, inner] of Object.entries(value)) {
-    if (ERROR_NAMES.has(plainName(name)) && isGiven(inner))
+    if (ERROR_NAMES.has(plainName(name)) && isError(inner))
       return wordsIn(inner) ?? messageIn(value) ?? cut(textOfJson(inner))
   }
   const message = messageIn(value)
@@ -109,7 +109,7 @@ function errorIn(value: Fields, depth = 0): string | null {
 const NO_ERROR = /^(?:|0|none|null|nil|ok|success|false|no|no errors?)$/i
 
 /** Returns whether a member says that there is an error: not null, false or empty, and no code of success. */
-function isGiven(value: unknown): boolean {
+export function isError(value: unknown): boolean {
   if (Array.isArray(value)) return value.length > 0
   if (!isObject(value)) return value !== null && !NO_ERROR.test(textOfJson(value).trim())
   const isSuccess = 'code' in value && NO_ERROR.test(textOfJson(value['code']))

@@ -69,7 +69,7 @@ function readEnvelope(envelope: Fields, depth = 1): Read {
   if (places.size === 0) return null
   const rest = Object.fromEntries(Object.entries(envelope).filter(([name]) => !places.has(name)))
   const more = moreBeyond(rest, [], found.length)
-  return more === null ? found : { refused: `it is one page of several: ${more}` }
+  return more === null ? found : { refused: more }
 }
 
 function readInner(value: unknown, depth: number): Read {

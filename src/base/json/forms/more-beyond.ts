@@ -1,19 +1,60 @@
-import { MORE, TOTAL, isLink, placesOf, plainMember } from '../list-names.ts'
+import { isError } from './error-body.ts'
+import { type EnvelopePlace, MORE, TOTAL, isLink, placesOf, plainMember, truthOf } from '../list-names.ts'
+import { isObject } from '../objects.ts'
+import type { JsonPath } from '../slices.ts'
 
 /**
- * Returns what in a document says that it is one page of several, though it was fetched as the whole; null when nothing
- * does. `items` is the position of its `entries` entries, which are not looked at.
+ * Returns what in a document says that it is not the whole, as one page of several, though it was fetched as the whole; null
+ * when nothing does. `items` is the position of its `entries` entries, which are not looked at.
  */
-export function moreBeyond(document: unknown, items: readonly string[], entries: number): string | null {
-  const place = placesOf(document, items).find(
-    ({ path, name, value }) =>
-      path.slice(0, -1).every((one) => ENVELOPE.has(plainMember(String(one)))) && speaksOfMore(name, value, entries),
-  )
-  if (place === undefined) return null
-  return `${place.path.join('.')} is ${JSON.stringify(place.value).slice(0, 60)}`
+export function moreBeyond(document: unknown, items: JsonPath, entries: number): string | null {
+  const place = around(document, items).find(({ name, value }) => speaksOfMore(name, value, entries))
+  if (place !== undefined) return `it is one page of several: ${describe(place)}`
+  return flawOf(document, items)?.text ?? null
 }
 
-/** Names of objects that are around the entries or beside them; within others, names are content (a package `next`). */
+/** What a document says itself of content that it lacks. */
+export interface Flaw {
+  text: string
+  /** Whether a next page cannot bring what is missing: an error, a search that timed out; not a flag `partial`. */
+  isLasting: boolean
+}
+
+/**
+ * Returns what a document says itself of content that it lacks; null when it says nothing. Its numbers and its end then prove
+ * nothing.
+ */
+export function flawOf(document: unknown, items: JsonPath): Flaw | null {
+  if (Array.isArray(document)) return flawOfList(document)
+  const places = around(document, items)
+  const lasting = places.find(({ name, value }) => isLastingFlaw(name, value))
+  const place = lasting ?? places.find(({ name, value }) => isFlaw(name, value))
+  if (place === undefined) return null
+  return { text: `it says that something is missing: ${describe(place)}`, isLasting: place === lasting }
+}
+
+/** A list of which one end has no member of the other: it is about the list (`[{"id": 1}, {"has_more": true}]`), not in it. */
+function flawOfList(list: readonly unknown[]): Flaw | null {
+  const [first] = list
+  const last = list.at(-1)
+  if (!isObject(first) || !isObject(last) || Object.keys(first).some((name) => name in last)) return null
+  const names = Object.keys(last).slice(0, 5).join(', ')
+  return { text: `its first and its last element have no member in common (${names.slice(0, 60)})`, isLasting: true }
+}
+
+/** Returns the members around the items and beside them; within other objects, names are content. */
+function around(document: unknown, items: JsonPath): EnvelopePlace[] {
+  if (!isObject(document)) return []
+  return placesOf(document, items).filter(({ path }) =>
+    path.slice(0, -1).every((one, at) => one === items[at] || ENVELOPE.has(plainMember(String(one)))),
+  )
+}
+
+function describe({ path, value }: EnvelopePlace): string {
+  return `${path.join('.')} is ${JSON.stringify(value).slice(0, 60)}`
+}
+
+/** Names of objects that are around the entries or beside them (a package may be called `next`). */
 const ENVELOPE: ReadonlySet<string> = new Set([
   'data',
   'result',
@@ -49,4 +90,28 @@ function speaksOfMore(name: string, value: unknown, entries: number): boolean {
   if (!NEXT.test(name)) return false
   if (Array.isArray(value)) return value.some((one) => isLink(one) || typeof one === 'string')
   return isLink(value) || (Boolean(value) && typeof value !== 'object')
+}
+
+/** Names of flags that are true where something is missing; `rate_limited` and `unlimited` are about requests. */
+const CUT =
+  /^(?!.*(rate|unlimited)).*(partial|incomplete|capped|limited|overflow|limit(reached|exceeded|hit)|(reached|exceeded|hit)limit)/
+const BROKEN = /degraded|timedout|timeout/
+/** States of an answer, and texts for people, of which something is missing. */
+const STATES: ReadonlySet<string> = new Set(['status', 'state', 'result', 'outcome', 'completeness'])
+const CUT_STATE = /^(partial|incomplete|truncated)/i
+const BROKEN_STATE = /^(degraded|timed?[ _-]?out)/i
+const NOTES = /^(warnings?|notices?|messages?)$/
+const CUT_NOTE = /\b(truncated|incomplete|timed out|partial (results?|data|content|response|list))\b/i
+
+function isLastingFlaw(name: string, value: unknown): boolean {
+  if (/^errors?$/.test(name)) return isError(value)
+  const truth = truthOf(value)
+  if (truth !== null) return truth ? BROKEN.test(name) : /^(success|ok)$/.test(name)
+  return STATES.has(name) && BROKEN_STATE.test(String(value))
+}
+
+function isFlaw(name: string, value: unknown): boolean {
+  if (truthOf(value) === true) return CUT.test(name)
+  if (STATES.has(name)) return CUT_STATE.test(String(value))
+  return NOTES.test(name) && CUT_NOTE.test(JSON.stringify(value))
 }

@@ -9,6 +9,8 @@ import { timeOf } from '../../output.ts'
 import { describeUnread, isRegistryAsked, registryWords } from '../../../base/domain/status.ts'
 import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import type { GatheredStatus } from './gather.ts'
+import type { MirrorProblem } from '../../../server/status/problem.ts'
+import { problemsOf } from '../../../server/status/problems.ts'
 
 /**
  * A sync goes by the stamps of the index: when more than these was compared is another date. Nothing is said where this mirror
@@ -152,4 +154,27 @@ function describeWaiting(waiting: readonly { file: string; why: string }[]): str
       return [`inbox: ${first.file} and ${files.length - 1} more: ${why}`]
     return files.map(({ file }) => `inbox: ${file}: ${why}`)
   })
+}
+
+/** Returns the lines on everything that is wrong with the mirror: one problem for each cause, with what helps. */
+export function describeProblems(status: Status, config: Config, now = Date.now()): string[] {
+  return problemsOf(status, config, now).flatMap(linesOf)
+}
+
+/** A problem and its start on one line; below it more about it, its effect and commands. */
+function linesOf(problem: MirrorProblem): string[] {
+  const { level, subject, text, detail, since, effect, advice } = problem
+  const word = level === 'failed' ? 'PROBLEM' : 'WARNING'
+  const begun = since === null ? '' : `, since ${timeOf(Date.parse(since))}`
+  return [
+    `${word}: ${subject}: ${text}${begun}`,
+    ...(detail === null ? [] : [`  ${detail}`]),
+    ...(effect === null ? [] : [`  ${withTimes(effect)}`]),
+    ...(advice.length === 0 ? [] : [`  ${advice.join(' | ')}`]),
+  ]
+}
+
+/** The dates in a text as the table has them. */
+function withTimes(text: string): string {
+  return text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (date) => timeOf(Date.parse(date)))
 }

@@ -4,7 +4,6 @@ import { whyUnread } from '../../../store/database/unread.ts'
 import { daemonUrl, withTakenPort } from '../../daemon-client.ts'
 import { type GlobalOptions, firstStep, print, settings, warn } from '../../context.ts'
 import { codeWithoutData, parseMaxAge, statusCode } from './code.ts'
-import { describeProblems } from './problems.ts'
 import { describeWebhooks } from './webhooks.ts'
 import { watch } from '../watch.ts'
 import { duration, table, timeOf } from '../../output.ts'
@@ -20,6 +19,7 @@ import {
   describeCompared,
   describeFindings,
   describeLists,
+  describeProblems,
   describeRegistry,
   describeSignatures,
   describeSourcesMissing,

@@ -1,14 +1,19 @@
 import { MirrorError } from '../../../base/errors.ts'
-import { SOURCES, type SourceName } from '../../../base/domain/sources.ts'
+import type { SourceName } from '../../../base/domain/sources.ts'
 import type { ExportedState, LedgerReader } from '../../../store/replication/ledger.ts'
 import { EMPTY_DIGEST, combineDigests } from '../../../store/replication/rows.ts'
-import { type SummaryHeader, type SummaryRows, readSummary } from '../../../store/replication/summary.ts'
+import {
+  type SummaryHeader,
+  type SummaryLines,
+  linesOfSource,
+  readSummary,
+} from '../../../store/replication/summary.ts'
 import type { ManifestBase } from '../format/manifest.ts'
 
-/** A state of one source to which a delta shall apply; its rows can be read repeatedly. */
+/** A state of one source to which a delta shall apply; its lines can be read repeatedly. */
 export interface KnownState {
   readonly digest: string
-  readonly rows: () => Promise<SummaryRows>
+  readonly lines: () => Promise<SummaryLines>
 }
 
 /** The states on which a delta builds. */
@@ -63,7 +68,7 @@ export function baseOfExport(ledger: LedgerReader, state: ExportedState, sources
       for (const { sequence, sources: exported } of all) {
         const digest = exported[source]?.digest
         if (digest === undefined || known.has(digest)) continue
-        known.set(digest, { digest, rows: () => rowsOf(ledger, sequence, source) })
+        known.set(digest, { digest, lines: () => linesOf(ledger, sequence, source) })
       }
       return [source, [...known.values()]]
     }),
@@ -73,9 +78,9 @@ export function baseOfExport(ledger: LedgerReader, state: ExportedState, sources
   return { base, states }
 }
 
-const NOTHING: KnownState = { digest: EMPTY_DIGEST, rows: () => Promise.resolve(noRows()) }
+const NOTHING: KnownState = { digest: EMPTY_DIGEST, lines: () => Promise.resolve(noLines()) }
 
-async function* noRows(): SummaryRows {
+async function* noLines(): SummaryLines {
   yield* await Promise.resolve([])
 }
 
@@ -86,25 +91,15 @@ function digestsBySource(
   return Object.fromEntries(sources.map((source) => [source, digestOf(source) ?? EMPTY_DIGEST]))
 }
 
-async function rowsOf(ledger: LedgerReader, sequence: number, source: SourceName): Promise<SummaryRows> {
+async function linesOf(ledger: LedgerReader, sequence: number, source: SourceName): Promise<SummaryLines> {
   const summary = ledger.readExportSummary(sequence)
   if (summary === null) throw new MirrorError('internal', `no summary of export ${sequence}`)
-  return rowsIn(summary, source)
+  return linesIn(summary, source)
 }
 
-async function rowsIn(summary: Buffer, source: SourceName): Promise<SummaryRows> {
-  const { rows } = await readSummary([summary])
-  return ofSource(rows, source)
-}
-
-/** Yields the rows of one source; they are consecutive, so later rows are not read. */
-async function* ofSource(pages: SummaryRows, source: SourceName): SummaryRows {
-  const place = SOURCES.indexOf(source)
-  for await (const page of pages) {
-    yield page.filter((row) => row.source === source)
-    const last = page.at(-1)
-    if (last !== undefined && SOURCES.indexOf(last.source) > place) return
-  }
+async function linesIn(summary: Buffer, source: SourceName): Promise<SummaryLines> {
+  const { lines } = await readSummary([summary])
+  return linesOfSource(lines, source)
 }
 
 /**
@@ -125,7 +120,7 @@ export async function baseOfNeed(ledger: LedgerReader, need: Buffer, sources: re
   const states = Object.fromEntries(
     sources.map((source) => {
       const digest = digests[source] ?? EMPTY_DIGEST
-      return [source, [{ digest, rows: () => rowsIn(need, source) }]]
+      return [source, [{ digest, lines: () => linesIn(need, source) }]]
     }),
   )
   const sequence = exported?.sequence ?? null

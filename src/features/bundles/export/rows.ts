@@ -43,9 +43,9 @@ export async function writeRows(
   let done = 0
   for (const source of sources) {
     const known = states?.[source] ?? []
-    const rows = await Promise.all(known.map(({ rows: open }) => open()))
+    const lines = await Promise.all(known.map((state) => state.lines()))
     const packs = createPacks(writer, source)
-    for await (const difference of eachDifference(pass, [source], rows)) {
+    for await (const difference of eachDifference(pass, source, lines)) {
       const { kind, key, row } = difference
       const count = (counts[kind] ??= { put: 0, removed: 0 })
       count[row === null ? 'removed' : 'put']++

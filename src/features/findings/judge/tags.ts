@@ -1,8 +1,7 @@
 import { nameOfTag } from '../../../server/lookup/tag-names.ts'
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { canonicalPath } from '../../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../../base/domain/resources.ts'
+import { TAGS } from '../../../base/domain/resources.ts'
 import type { Fields } from '../../../base/json/objects.ts'
 import type { InputSbom, SbomComponent } from '../../../documents/sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../../documents/sboms/mirrored.ts'
@@ -26,8 +25,6 @@ import { gapOf } from './gaps.ts'
 import type { IsPatched } from './patches.ts'
 import { unreadState } from './vex-documents.ts'
 import { type VexRules, ruleTag, visibleIn } from './vex.ts'
-
-const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
 interface TagsInput {
   readonly store: FindingsStore

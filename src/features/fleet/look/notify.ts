@@ -1,5 +1,5 @@
 import { messageOf } from '../../../base/errors.ts'
-import { runPool } from '../../../base/pool.ts'
+import { runPool } from '../../../base/pacing.ts'
 import type { SigningKey } from '../../bundles/format/keys.ts'
 import { readErrorBody } from '../../../upstream/http/errors.ts'
 import type { Transport } from '../../../upstream/http/transport.ts'

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { PassThrough, Readable } from 'node:stream'
 import { open } from 'node:fs/promises'
 import { digestOfChunks } from '../../../base/digest.ts'
-import { runPool } from '../../../base/pool.ts'
+import { runPool } from '../../../base/pacing.ts'
 import type { StoreCounters } from './counted-store.ts'
 import {
   FleetError,

@@ -60,6 +60,7 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
   ],
   ['no_versions', () => 'they name no versions'],
   ['epoch', () => 'the epoch of its source package is not known'],
+  ['open', (ecosystem) => `it names no single version of ${ecosystem}, and they tell those apart that it may be`],
 ]
 
 /** Adds what was compared for another question about the same component. */

@@ -183,9 +183,20 @@ function missing(reads: Reads, views: Views, place: BucketPath | null): Problem 
     return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
   }
   const closest = view === null ? null : views.findView(view)
+  const ofReleases = closest === null && view !== null ? folderOfReleases(views, view) : null
+  if (ofReleases !== null) {
+    const message = `releases have no folder of their own: their records are in that of ${ofReleases}`
+    return { status: 404, error: 'not_found', message, fields: { ecosystem: view, closest: ofReleases } }
+  }
   const leftOut = closest === null && view !== null ? whyLeftOut(reads, view) : null
   const unknown = leftOut ?? 'no mirrored record names this ecosystem'
   const message = closest === null ? unknown : `the ecosystem is written ${closest}`
   const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }
   return { status: 404, error: 'not_found', message, fields }
+}
+
+/** The folder of an ecosystem of which only a release is asked for (`Debian:12`); null: there is none, or no release is meant. */
+function folderOfReleases(views: Views, view: string): string | null {
+  const [ecosystem = ''] = view.split(':', 1)
+  return view.includes(':') ? views.findView(ecosystem) : null
 }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MirrorError } from '../../../base/errors.ts'
 import { namesOf } from '../../../base/domain/image-reference.ts'
 import { canonicalPath, fillPath } from '../../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../../base/domain/resources.ts'
+import { RESOURCES, TAGS } from '../../../base/domain/resources.ts'
 import { isNone } from '../../../store/catalog/answers.ts'
 import { incompleteFields, requireWhole } from '../../../store/catalog/completeness.ts'
 import type { Reads } from '../../../store/reads.ts'
@@ -12,7 +12,7 @@ import { type AskedImage, imagesNamed, leadsTo, statementsAbout } from '../../..
 import { readListedImage, tagsOfDigest } from '../../../documents/vex/images.ts'
 import { hasLink, isVexDamaged, readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'
-import { NOT_NAMED, TAGS } from '../../../server/lookup/named.ts'
+import { NOT_NAMED } from '../../../server/lookup/named.ts'
 
 const VEX_PATH =
   RESOURCES.find(({ name }) => name === 'tags')?.artifacts.find(({ document }) => document === 'vex')?.path ?? ''

@@ -4,7 +4,7 @@ import { countValues } from '../../../base/json/values.ts'
 import { type Query, objectOf, readQuestion } from '../../../documents/records/query.ts'
 import type { Share } from '../../../base/connections/account.ts'
 import { type BriefPage, type OsvAnswer, batchList, vulnerabilityList } from './query-answers.ts'
-import type { FairQueue } from '../../../base/fair-queue.ts'
+import type { FairQueue } from '../../../base/pacing.ts'
 
 /** The two operations that evaluate. */
 export type QueryOperation = 'query' | 'querybatch'

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { bodyTimeMs } from '../../../base/connections/body-time.ts'
+import { type RequestFault, bodyTimeMs, readRequestBody } from '../../../base/connections/bodies.ts'
 import { holderFor, shareFor } from '../../../base/connections/responses.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import type { QuerySource } from '../../../documents/records/search.ts'
 import type { Views, ViewRecord } from '../store/reads.ts'
-import { type BodyFault, readRequestBody } from '../../../server/http/streams.ts'
 import type { Failures } from '../../../server/http/problems.ts'
 import { type Heads, contentTag, respond } from '../../../server/http/response.ts'
 import { readRequestHeaders } from '../../../server/http/request-headers.ts'
@@ -17,7 +16,7 @@ import { type BodyViews, oneBodyOf } from './one-body.ts'
 import { QUERY_API } from './paths.ts'
 import type { MissingRecord } from '../../../server/lookup/missing-record.ts'
 import { readTarget } from '../../../server/http/request-target.ts'
-import { type FairQueue, createFairQueue } from '../../../base/fair-queue.ts'
+import { type FairQueue, createFairQueue } from '../../../base/pacing.ts'
 import { type OriginViews, derivedHead, findOtherViewRecord, viewRecordContent } from './generation.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
@@ -142,14 +141,14 @@ function refuseMethod(request: IncomingMessage, response: ServerResponse, allow:
   sendStatus(request, response, { status: 405, message, headers: { Allow: allow } })
 }
 
-const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, readonly [number, string]>> = {
+const FAULTS: Readonly<Record<Exclude<RequestFault, 'gone'>, readonly [number, string]>> = {
   too_large: [413, `The request is larger than ${BODY_BYTES / 1024 ** 2} MiB.`],
   late: [408, 'The request did not come in time.'],
   crowded: [503, 'Too many requests and answers wait: try again later.'],
   encoded: [415, 'The request has a Content-Encoding: send it as it is.'],
 }
 
-function refuseBody(fault: BodyFault, request: IncomingMessage, response: ServerResponse): void {
+function refuseBody(fault: RequestFault, request: IncomingMessage, response: ServerResponse): void {
   if (fault === 'gone') {
     response.destroy()
     return

@@ -1,7 +1,7 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { type Db, openReader } from '../../../store/database/open.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { noteRepaired } from '../../../store/last-verification.ts'
+import { noteRepaired } from '../../../store/notes.ts'
 import { snapshotStamp } from '../../../store/pin.ts'
 import { createReads } from '../../../store/reads.ts'
 import { tagPurls } from '../../../documents/vex/images.ts'

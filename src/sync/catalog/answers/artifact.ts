@@ -8,10 +8,9 @@ import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
 import { locate } from '../../../base/json/slices.ts'
 import type { CatalogLink } from '../../../store/catalog/answers.ts'
 import { packContent, smallMember } from '../../../store/database/gzip.ts'
-import { deflate } from '../../../archive/zip/member.ts'
 import type { CatalogContext } from '../context.ts'
 import { type DocumentContent, jsonType, servedType } from './document-type.ts'
-import { type LinkedDocument, storeDocument } from './documents.ts'
+import { type LinkedDocument, soundContent, storeDocument } from './documents.ts'
 import { gunzipped, isGzip, ofGzip } from './file-check.ts'
 import { describeFailures, isPassing, linkFailure, followLink, followLinks } from './follow.ts'
 import { type InlineDocument, findInline, hasDocumentLine, hasPatchText } from './inline.ts'
@@ -25,6 +24,8 @@ export interface ArtifactResponse {
   readonly body: Buffer
   /** Its Content-Type; empty when there is none. */
   readonly type: string
+  /** Whether it shows where its body ends. */
+  readonly isEnded: boolean
   /** Its Location header. */
   readonly location: string | null
 }
@@ -52,7 +53,7 @@ export async function readArtifact(
   mayRenew: boolean,
 ): Promise<ArtifactContent> {
   const read = readBody(context, task, given.body)
-  if (read.content !== null) return wholeDocument(context, given, read.content)
+  if (read.content !== null) return wholeDocument(context, given, soundContent(task.path, read.content, given.isEnded))
   if (read.json === null && given.location !== null) return behindLocation(context, task, given.location)
   if (read.json === null) throw new MirrorError('upstream_shape', `${task.path}: ${read.refused}`)
   const { value } = read.json
@@ -218,7 +219,7 @@ function addressOf(context: CatalogContext, task: Task): URL {
 }
 
 function packed(body: Buffer): Pick<ArtifactContent, 'body' | 'size' | 'sha256'> {
-  const member = smallMember(body) ?? packContent(body, deflate)
+  const member = smallMember(body) ?? packContent(body)
   return { body: member, size: body.length, sha256: sha256Of(body) }
 }
 

@@ -17,6 +17,14 @@ export interface DocumentContent {
   readonly styled: boolean
 }
 
+/** Returns whether a document that was cut off would not be of its kind. */
+export function showsEnd({ form, format, type }: DocumentContent): boolean {
+  return form === 'json' || type === GZIP_TYPE || (form === 'xml' && format === 'cyclonedx')
+}
+
+/** The type of a gzip file with a document in it. */
+export const GZIP_TYPE = 'application/gzip'
+
 const JSON_TYPE = 'application/json'
 const OPAQUE = 'application/octet-stream'
 

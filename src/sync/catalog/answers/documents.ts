@@ -4,8 +4,8 @@ import type { DocumentSink } from '../../../store/catalog/documents.ts'
 import { MAX_ARTIFACT_BYTES } from '../../../upstream/artifacts.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Task } from './plan.ts'
-import { type DocumentContent, servedType } from './document-type.ts'
-import { type FileCheck, createFileCheck } from './file-check.ts'
+import { type DocumentContent, servedType, showsEnd } from './document-type.ts'
+import { type Checked, type FileCheck, createFileCheck } from './file-check.ts'
 
 /** A link from an answer to a stored document. */
 export type LinkedDocument = Omit<CatalogLink, 'at'>
@@ -40,9 +40,8 @@ export async function streamDocument(context: CatalogContext, url: string, task:
   const incoming = createIncoming(context, task)
   try {
     await context.fetchDocument(url, incoming)
-    const { sink, check, given } = incoming.current()
-    const checked = await check.end()
-    if ('refused' in checked) throw new MirrorError('upstream_shape', `${path}: ${checked.refused}`)
+    const { sink, check, given, isEnded } = incoming.current()
+    const checked = soundContent(path, await check.end(), isEnded)
     await sink.pack(true)
     const changed = Math.floor(now() / 1000)
     const end = (): LinkedDocument => finishDocument(sink, given, checked, changed)
@@ -53,11 +52,22 @@ export async function streamDocument(context: CatalogContext, url: string, task:
   }
 }
 
+/**
+ * Returns the content of a document that is of its kind and has its end. `isEnded`: the response showed where its body ends. Throws
+ * `upstream_shape`.
+ */
+export function soundContent(path: string, checked: Checked, isEnded: boolean): DocumentContent {
+  if ('refused' in checked) throw new MirrorError('upstream_shape', `${path}: ${checked.refused}`)
+  if (isEnded || showsEnd(checked)) return checked
+  const message = `${path}: it may be cut off: the response has no Content-Length and no chunks, and the document does not show its end`
+  throw new MirrorError('upstream_shape', message)
+}
+
 function createIncoming(context: CatalogContext, { document, surface, path }: Task) {
   const { store } = context
   const { secrets } = context.sessionOf(surface)
   const { artifactBytes: maxBytes = MAX_ARTIFACT_BYTES } = context.limits
-  let current: { sink: DocumentSink; check: FileCheck; given: string } | null = null
+  let current: { sink: DocumentSink; check: FileCheck; given: string; isEnded: boolean } | null = null
   const abort = async (): Promise<void> => {
     const { sink } = current ?? {}
     if (sink !== undefined) await store.exclusive(() => sink.abort())
@@ -68,11 +78,11 @@ function createIncoming(context: CatalogContext, { document, surface, path }: Ta
     await store.exclusive(() => sink.flush())
   }
   return {
-    async begin(given: string) {
+    async begin(given: string, isEnded: boolean) {
       await abort()
       const inflating = { maxBytes, search: secrets.stream(path), place: path }
       const check = createFileCheck(document ?? 'text', inflating)
-      current = { sink: store.catalog.openDocument(), check, given }
+      current = { sink: store.catalog.openDocument(), check, given, isEnded }
     },
     write(bytes: Buffer): Promise<void> | undefined {
       if (current === null) return undefined

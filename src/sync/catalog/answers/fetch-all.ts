@@ -8,7 +8,7 @@ import { fetchAnswer } from './fetch.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
 import { isFatal } from '../lists/walk.ts'
-import { runPool } from '../../../base/pool.ts'
+import { runPool } from '../../../base/pacing.ts'
 
 /** Answers after which the size of the heap is looked at. */
 const COLLECT_AFTER = 500

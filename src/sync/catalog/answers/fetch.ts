@@ -7,8 +7,8 @@ import type { StoredAnswer } from '../../../store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
+import { hasEnd } from '../../../upstream/http/response.ts'
 import { isExpiredUrl, refusalError, statusOf } from '../../../upstream/http/errors.ts'
-import { deflate } from '../../../archive/zip/member.ts'
 import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
@@ -106,7 +106,7 @@ async function ask(
     onDate(answer.meta.date)
     if (answer.status === 304) return 'unchanged'
     const { etag, contentType: type, location } = answer.meta
-    return { body: answer.body, etag, type, location }
+    return { body: answer.body, etag, type, location, isEnded: hasEnd(answer.meta) }
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') return 404
@@ -131,7 +131,7 @@ function itemAnswer(task: Task, { body, etag, type }: OkResponse) {
   const value = parse(task.path, body)
   refuseError(task, value)
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
-  const packed = packContent(clean, deflate)
+  const packed = packContent(clean)
   const answer = jsonAnswer(task, clean, packed)
   return { ...answer, etag, mentions: mentionsOf(value), type: jsonType(type) }
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type Gunzip, createGunzip, gunzipSync } from 'node:zlib'
 import { MirrorError, systemCode } from '../../../base/errors.ts'
 import type { DocumentKind } from '../../../base/domain/resources.ts'
-import type { DocumentContent } from './document-type.ts'
+import { type DocumentContent, GZIP_TYPE } from './document-type.ts'
 import { createKindCheck } from './kind-check.ts'
 
 /** Incremental check of a file: a document, or a gzip file with one in it. */
@@ -13,7 +13,7 @@ export interface FileCheck {
 }
 
 /** The detected content, or the reason why it is not of the expected kind. */
-type Checked = DocumentContent | { refused: string }
+export type Checked = DocumentContent | { refused: string }
 
 /** What the check of a gzip file needs to know of its content. */
 interface Inflating {
@@ -44,7 +44,7 @@ export function gunzipped(bytes: Buffer, maxBytes: number): Buffer | null {
 /** Returns what is known of a gzip file whose content was checked. */
 export function ofGzip(content: Checked): Checked {
   if ('refused' in content) return content
-  return { ...content, type: 'application/gzip', form: 'binary', styled: false }
+  return { ...content, type: GZIP_TYPE, form: 'binary', styled: false }
 }
 
 /** Creates a check of a file of the expected kind, in constant memory: of a gzip file it looks at the content. */

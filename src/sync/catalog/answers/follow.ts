@@ -2,9 +2,10 @@ import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { counted } from '../../../base/text.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { isExpiredUrl, isTransient } from '../../../upstream/http/errors.ts'
+import { hasEnd } from '../../../upstream/http/response.ts'
 import type { CatalogContext } from '../context.ts'
 import { isFatal } from '../lists/walk.ts'
-import { type LinkedDocument, storeDocument, streamDocument } from './documents.ts'
+import { type LinkedDocument, soundContent, storeDocument, streamDocument } from './documents.ts'
 import { contentOfFile } from './file-check.ts'
 import { isContractPath, isServiceHost } from './links.ts'
 import type { Task } from './plan.ts'
@@ -65,8 +66,8 @@ async function ownDocument(context: CatalogContext, task: Task, url: URL): Promi
     const content = contentOfFile(task.document ?? 'text', body, maxBytes, (inner) =>
       session.secrets.check(inner, task.path),
     )
-    if ('refused' in content) throw new MirrorError('upstream_shape', `${task.path}: ${content.refused}`)
-    return await storeDocument(context, body, meta.contentType, content)
+    const sound = soundContent(task.path, content, hasEnd(meta))
+    return await storeDocument(context, body, meta.contentType, sound)
   } catch (error) {
     if (error instanceof LeavingError) return streamDocument(context, error.location, task)
     throw error

@@ -24,6 +24,8 @@ interface KindCheck {
 }
 
 const HEAD_BYTES = 1024
+/** Bytes at the end of a document in which its end tag is looked for. */
+const TAIL_BYTES = 1024
 const STYLE_SHEET = '<?xml-stylesheet'
 
 /** Names what a document of each kind is, in messages. */
@@ -39,6 +41,7 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
   const outline = createOutline()
   const head: Buffer[] = []
   const style = createSearch(STYLE_SHEET)
+  let tail = Buffer.alloc(0)
   let size = 0
   let mayBeXml = true
   return {
@@ -47,7 +50,9 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
       if (size === 0) mayBeXml = !isJsonStart(bytes)
       size += bytes.length
       outline.write(bytes)
-      if (mayBeXml) style.write(bytes)
+      if (!mayBeXml) return
+      style.write(bytes)
+      tail = Buffer.concat([tail, bytes.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
     },
     end() {
       if (size === 0) return { refused: 'the document is empty' }
@@ -64,6 +69,7 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
       const summary = outline.end()
       const type = detectType(kind, start, summary)
       if (type === null) return { refused: `it is not ${KIND_NAMES[kind]}` }
+      if (isCycloneDxXml(start) && !hasEndTag(tail)) return { refused: 'it is cut off: it ends without its end tag' }
       const form = formOf(start, summary, first.includes(0))
       return { type, form, format: formatOf(start, summary), styled: style.found() }
     },
@@ -163,6 +169,15 @@ const SPDX = 'SPDXVersion:'
 
 function isCycloneDxXml(start: string): boolean {
   return /^<\?xml|^<bom\b/.test(start) && start.includes('cyclonedx.org')
+}
+
+/** Returns whether a CycloneDX document in XML ends with its end tag; comments may follow. */
+function hasEndTag(tail: Buffer): boolean {
+  const text = tail
+    .toString('utf8')
+    .replace(/<!--(?:(?!-->)[^])*-->/g, '')
+    .trimEnd()
+  return /<\/(?:[\w.-]+:)?bom\s*>$|<(?:[\w.-]+:)?bom\b[^>]*\/>$/.test(text)
 }
 
 function formOf(start: string, { sound, values }: Outline, hasNul: boolean): DocumentForm {

@@ -106,13 +106,6 @@ export function digestOf(texts: readonly string[]): Buffer {
   return sha256Of(text).subarray(0, 16)
 }
 
-/** Returns the resource with a name; throws for an unknown one. */
-export function resourceNamed(name: string): CatalogResource {
-  const found = RESOURCES.find((resource) => resource.name === name)
-  if (found === undefined) throw new Error(`no resource ${name}`)
-  return found
-}
-
 /** Creates the error for an item whose name would lead to another path. */
 export function unaddressable(path: string): MirrorError {
   return new MirrorError(

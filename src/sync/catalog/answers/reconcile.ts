@@ -14,7 +14,7 @@ import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, taskOf } from './plan.ts'
 import { isFatal, resourcesOf } from '../lists/walk.ts'
 import type { SyncResult } from '../../context.ts'
-import { runPool } from '../../../base/pool.ts'
+import { runPool } from '../../../base/pacing.ts'
 
 /** Number of confirmed answers stored in one write; a killed run loses at most this many. */
 const BATCH = 50

@@ -1,8 +1,7 @@
-import { canonicalPath } from '../../../base/domain/path-templates.ts'
+import { resourceNamed, listPathOf } from '../../../base/domain/resources.ts'
 import { NAMES_NOT_FOUND, namesAreFound } from '../../../base/json/forms/listed-names.ts'
 import type { Fields } from '../../../base/json/objects.ts'
 import type { SyncResult } from '../../context.ts'
-import { resourceNamed } from '../answers/plan.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Walks } from '../crawl.ts'
 import { itemsOf } from './walk.ts'
@@ -14,7 +13,7 @@ const SAMPLE = 100
 export function namelessLists(context: CatalogContext, walks: Walks): string[] {
   const names = context.config.upstream.catalogUrl === null ? ['images'] : ['images', 'packages']
   return names.flatMap((name) => {
-    const path = canonicalPath(resourceNamed(name).list?.path ?? '') ?? ''
+    const path = listPathOf(resourceNamed(name))
     if (!walks.walked.has(path)) return []
     const items = sampleOf(context, walks, name)
     return items.length === 0 || namesAreFound(items, name) ? [] : [path]

@@ -7,6 +7,7 @@ import {
   RESOURCES,
   atVersion,
   identityVersion,
+  listPathOf,
 } from '../../../base/domain/resources.ts'
 import { type CatalogList, parseItem } from '../../../store/catalog/lists.ts'
 import type { CatalogContext } from '../context.ts'
@@ -18,7 +19,7 @@ import { isNarrow, namedRepositories, changedImages } from '../scope/refresh-sco
 import { REFRESHED_LISTS } from '../../../base/domain/event-types.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
 import { unaddressable } from '../answers/plan.ts'
-import { runPool } from '../../../base/pool.ts'
+import { runPool } from '../../../base/pacing.ts'
 
 /** Returns the resources that a source mirrors, by the settings. */
 export function resourcesOf({ config, source }: CatalogContext): CatalogResource[] {
@@ -81,8 +82,9 @@ function needsWalk(context: CatalogContext, path: string, stored: CatalogList): 
 /** Returns the canonical paths of the lists in scope. */
 export function wantedLists(context: CatalogContext, scope: Scope): Set<string> {
   const wanted = new Set<string>()
-  for (const { list, sublist } of resourcesOf(context)) {
-    if (list !== null) wanted.add(canonicalPath(list.path) ?? list.path)
+  for (const resource of resourcesOf(context)) {
+    const { list, sublist } = resource
+    if (list !== null) wanted.add(listPathOf(resource))
     if (sublist === null) continue
     for (const { repo } of scope.images)
       if (repo !== null) wanted.add(canonicalPath(fillPath(sublist.path, { repo })) ?? '')
@@ -128,7 +130,7 @@ export function* itemsOf(
   { walked }: Walks,
   resource: CatalogResource,
 ): Generator<ListedItem> {
-  const path = canonicalPath(resource.list?.path ?? '') ?? ''
+  const path = listPathOf(resource)
   const walk = walked.get(path)
   if (walk !== undefined) {
     for (const [id, sha, body] of store.catalog.eachWalked(walk.stored, path))

@@ -8,14 +8,13 @@ import {
   textsWithin,
   lookupTexts,
 } from '../../../base/domain/image-reference.ts'
-import { canonicalPath } from '../../../base/domain/path-templates.ts'
 import type { CatalogContext } from '../context.ts'
 import type { RefreshScope, Walks, Crawl } from '../crawl.ts'
 import type { Scope } from './scope.ts'
-import { resourceNamed, versionsPathOf } from '../answers/plan.ts'
+import { versionsPathOf } from '../answers/plan.ts'
 import type { StoredAnswers } from '../../../store/catalog/answers.ts'
 import { parseReplaced } from '../../../store/catalog/lists.ts'
-import { ownsResource } from '../../../base/domain/resources.ts'
+import { ownsResource, resourceNamed, listPathOf, resourceOf } from '../../../base/domain/resources.ts'
 import { entryIdOf } from '../lists/items.ts'
 import { refsOf } from './references.ts'
 
@@ -38,9 +37,7 @@ export function refreshScopeOf(context: CatalogContext, walks: Walks, scope: Sco
   const changed = changedOwners(context, walks)
   return {
     covers: ({ owner }) =>
-      changed.owners.has(owner) ||
-      named.has(owner) ||
-      (changed.kinds.size > 0 && changed.kinds.has(owner.split('/', 1)[0] ?? '')),
+      changed.owners.has(owner) || named.has(owner) || (changed.kinds.size > 0 && changed.kinds.has(resourceOf(owner))),
     names,
     add: (owner) => void changed.owners.add(owner),
   }
@@ -68,7 +65,7 @@ function changedOwners({ store }: CatalogContext, { walked }: Walks): { owners: 
   const kinds = new Set<string>()
   for (const name of REFRESHED_LISTS) {
     const resource = resourceNamed(name)
-    const path = canonicalPath(resource.list?.path ?? '') ?? ''
+    const path = listPathOf(resource)
     const walk = walked.get(path)
     if (walk?.changed !== true) continue
     if (walk.stored === null) kinds.add(name)
@@ -112,7 +109,7 @@ export function changedImages({ store }: CatalogContext, { walked }: Walks): Set
   const changed = new Set<string>()
   for (const name of ['images', 'tags']) {
     const resource = resourceNamed(name)
-    const path = canonicalPath(resource.list?.path ?? '') ?? ''
+    const path = listPathOf(resource)
     const walk = walked.get(path)
     if (walk?.changed !== true) continue
     if (walk.stored === null) return 'all'

@@ -1,8 +1,9 @@
+import { resourceNamed, listPathOf, resourceOf } from '../../../base/domain/resources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { REFRESHED_LISTS } from '../../../base/domain/event-types.ts'
-import { canonicalPath, matchPath } from '../../../base/domain/path-templates.ts'
+import { matchPath } from '../../../base/domain/path-templates.ts'
 import type { StoredAnswers } from '../../../store/catalog/answers.ts'
-import { NO_OWNER_DIGEST, digestOf, resourceNamed } from '../answers/plan.ts'
+import { NO_OWNER_DIGEST, digestOf } from '../answers/plan.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Crawl, PackageScope, RefreshScope, Settled } from '../crawl.ts'
 import type { ListedItem, Scope } from './scope.ts'
@@ -67,7 +68,7 @@ export function settledOf(
 ): Settled {
   const inScope = new Set([...images.map(({ id }) => `images/${id}`), ...tags.map(({ id }) => `tags/${id}`)])
   const owner = (name: string): boolean => {
-    const [kind = ''] = name.split('/', 1)
+    const kind = resourceOf(name)
     if (kind === NAMED_BY_OTHERS || !stored.owners().has(name) || refreshScope.covers({ owner: name })) return false
     return !REFRESHED_LISTS.includes(kind) || inScope.has(name)
   }
@@ -94,10 +95,10 @@ function idIn(path: string, resource: string): string | null {
 
 /** Returns the digest of a settled item's list entry, as its tasks would have it; null where it is not listed. */
 export function listedDigest({ store }: CatalogContext, owner: string): Buffer | null {
-  const [kind = ''] = owner.split('/', 1)
-  const { list } = resourceNamed(kind)
-  if (list === null) return NO_OWNER_DIGEST
-  const stored = store.catalog.readList(canonicalPath(list.path) ?? list.path)
+  const kind = resourceOf(owner)
+  const resource = resourceNamed(kind)
+  if (resource.list === null) return NO_OWNER_DIGEST
+  const stored = store.catalog.readList(listPathOf(resource))
   const entry = stored && store.catalog.readEntry(stored.id, owner.slice(kind.length + 1))
   return entry?.sha ?? null
 }

@@ -56,4 +56,12 @@ describe('an index of another form', () => {
     const read = readIndexForm(JSON.stringify(value))
     expect(read).toMatchObject({ refused: expect.stringMatching('one page of several') as unknown })
   })
+
+  test.each([{ partial: true }, { meta: { timed_out: true } }, { errors: [{ message: 'no answer' }] }])(
+    'is refused where it says %j beside its entries',
+    (more) => {
+      const read = readIndexForm(JSON.stringify({ data: ['CVE-2026-1'], ...more }))
+      expect(read).toMatchObject({ refused: expect.stringContaining('something is missing') as unknown })
+    },
+  )
 })

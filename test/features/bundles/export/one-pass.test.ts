@@ -6,7 +6,7 @@ import { sha256Hex } from '../../../../src/base/digest.ts'
 import { SOURCES, type SourceName } from '../../../../src/base/domain/sources.ts'
 import { type ExportOptions, exportBundle } from '../../../../src/features/bundles/export/export.ts'
 import { ROW_KINDS, hashRow, valueOf } from '../../../../src/store/replication/rows.ts'
-import { readSummary } from '../../../../src/store/replication/summary.ts'
+import { parseLine, readSummary } from '../../../../src/store/replication/summary.ts'
 import { openWriter } from '../../../../src/store/database/open.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { keyPair, plainExport, scratch } from '../fixtures.ts'
@@ -82,9 +82,10 @@ function digestIn(rows: readonly Row[], source: SourceName): string {
 }
 
 async function summaryOf({ store }: Bench, sequence: number): Promise<string[]> {
-  const { header, rows } = await readSummary([store.ledger.readExportSummary(sequence) ?? Buffer.alloc(0)])
+  const { header, lines } = await readSummary([store.ledger.readExportSummary(sequence) ?? Buffer.alloc(0)])
   const names: string[] = []
-  for await (const page of rows) names.push(...page.map((row) => `${nameOf(row)} ${row.hash}`))
+  for await (const page of lines)
+    names.push(...page.map((line) => parseLine(line, null)).map((row) => `${nameOf(row)} ${row.hash}`))
   expect(header.sources.osv?.digest).toBe(store.ledger.readExport(sequence)?.sources.osv?.digest)
   return names
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createFairQueue } from '../../../../src/base/fair-queue.ts'
+import { createFairQueue } from '../../../../src/base/pacing.ts'
 import { evaluate } from '../../../../src/features/scanners/routes/query-evaluate.ts'
 import { createByteLimit, judgeComponents } from '../../../../src/features/match/judging/judge.ts'
 import type { JudgeSource } from '../../../../src/features/match/judging/package-source.ts'

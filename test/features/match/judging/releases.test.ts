@@ -20,6 +20,8 @@ const below = (fixed: string, type = 'ECOSYSTEM') => ({
   ranges: [{ type, events: [{ introduced: '0' }, { fixed }] }],
 })
 
+const FROM_4_1 = [{ introduced: '4.1.0' }, { fixed: '4.1.5' }]
+
 const RECORDS: readonly TestRecord[] = [
   about('D-11', ['Debian:11', 'openssl', below('1.1.1n-0+deb11u5')]),
   about('D-12', ['Debian:12', 'openssl', below('3.0.11-1~deb12u2')]),
@@ -49,6 +51,10 @@ const RECORDS: readonly TestRecord[] = [
   about('F-1', ['OSS-Fuzz', 'libfoo', { ranges: [{ type: 'GIT', events: [{ introduced: '0' }] }] }]),
   about('F-2', ['OSS-Fuzz', 'libbar', { versions: ['1.0'] }]),
   about('E-1', ['npm', 'empty', {}]),
+  about('GA-1', ['GitHub Actions', 'a/action', { ranges: [{ type: 'ECOSYSTEM', events: FROM_4_1 }] }]),
+  about('GO-1', ['Go', 'a.example/b', below('0.0.0-20220906165146-f3363e06e74c', 'SEMVER')]),
+  about('K-1', ['Packagist', 'a/kernel', below('4.4.50')]),
+  about('O-1', ['npm', 'open', below('2.0.0', 'SEMVER')]),
 ]
 
 const ecosystems = RECORDS.flatMap(({ affected }) =>
@@ -256,6 +262,26 @@ test('what may be another package is said to be so, whether a record has its nam
   expect(await codes('pkg:generic/libbar@2.0')).toEqual(['ambiguous'])
   expect(await codes('pkg:generic/libfoo@2.0')).toEqual(['not_compared'])
 })
+
+test.each([
+  ['githubactions/a/action', 'v4 v4.1 4 v4-beta', 'v3 v4.0 v4.1.5 v4.2 v5 v40'],
+  ['composer/a/kernel', '4.4.x-dev 4.x-dev v4.4.*-dev', '4.4.50 4.5.x-dev 5.x-dev'],
+  ['golang/a.example/b', 'v0.0.0 0.0.0', 'v0.0.0-20230101000000-000000000000 v0.1.0'],
+  ['npm/open', '2 2.0', '2.1 2.0.0 20'],
+])(
+  'a version that is one of several is clear only where the record does not tell them apart: %s',
+  async (path, open, clear) => {
+    const said = (versions: string) =>
+      Promise.all(
+        versions.split(' ').map(async (version) => {
+          const { findings, notJudged } = await judge(`pkg:${path}@${encodeURIComponent(version)}`)
+          return [version, findings.length + notJudged.length]
+        }),
+      )
+    expect(await said(open)).toEqual(open.split(' ').map((version) => [version, 1]))
+    expect(await said(clear)).toEqual(clear.split(' ').map((version) => [version, 0]))
+  },
+)
 
 test('what is no package is told from a package that cannot be judged', async () => {
   const { notJudged } = await judgeComponents(

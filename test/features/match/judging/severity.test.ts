@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { cvss4Score } from '../../../../src/documents/records/cvss4.ts'
 import { cvss3Score, disagrees, severityOf } from '../../../../src/documents/records/severity.ts'
 
 test('the base score of a CVSS 3 vector is that of the standard', () => {
@@ -22,7 +23,27 @@ test('the base score of a CVSS 3 vector is that of the standard', () => {
   expect(invalid.map(cvss3Score)).toEqual([null, null, null, null])
 })
 
-test('the severity of a record is the higher one of the word of the record and the class of its CVSS 3 score', () => {
+test('the base score of a CVSS 4 vector is that of the standard', () => {
+  // Scores of another implementation (the Python package cvss 3), which agrees on all 104,976 base vectors.
+  const scored = {
+    'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:H/SI:H/SA:H': 10,
+    'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N': 8.7,
+    'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N': 9.3,
+    'CVSS:4.0/AV:L/AC:L/AT:N/PR:L/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N': 8.5,
+    'CVSS:4.0/AV:P/AC:H/AT:P/PR:H/UI:A/VC:L/VI:N/VA:N/SC:N/SI:N/SA:N': 1,
+    'CVSS:4.0/AV:N/AC:L/AT:P/PR:N/UI:P/VC:N/VI:L/VA:N/SC:L/SI:H/SA:N': 5.1,
+    'CVSS:4.0/AV:A/AC:H/AT:N/PR:L/UI:A/VC:H/VI:L/VA:N/SC:N/SI:N/SA:L': 4.3,
+    'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:N/SC:N/SI:N/SA:N': 0,
+  }
+  const scores = Object.keys(scored).map((vector) => [vector, cvss4Score(vector)])
+  expect(Object.fromEntries(scores)).toEqual(scored)
+  const [first = ''] = Object.keys(scored)
+  expect(cvss4Score(`${first}/E:U/MSA:S`)).toBe(10)
+  const invalid = ['', 'CVSS:4.0', 'CVSS:3.1/AV:N', first.replace('AV:N', 'AV:X'), first.replace('/SA:H', '')]
+  expect(invalid.map(cvss4Score)).toEqual([null, null, null, null, null])
+})
+
+test('the severity of a record is the higher one of the word of the record and the class of its CVSS 3 or 4 score', () => {
   const vector = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H' }
   const four = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N' }
   const levels: [object, string | null, number | null][] = [
@@ -30,7 +51,18 @@ test('the severity of a record is the higher one of the word of the record and t
     [{ severity: [vector] }, 'high', 7.5],
     [{ severity: [vector], database_specific: { severity: 'MODERATE' } }, 'high', 7.5],
     [{ severity: [vector], database_specific: { severity: 'CRITICAL' } }, 'critical', 7.5],
-    [{ severity: [four] }, null, null],
+    [{ severity: [four] }, 'high', 8.7],
+    [{ severity: [vector, four] }, 'high', 8.7],
+    [{ severity: [{ type: 'CVSS_V2', score: 'AV:N/AC:L/Au:N/C:C/I:C/A:C' }] }, null, null],
+    [{ severity: [{ type: 'Ubuntu', score: 'negligible' }] }, 'low', null],
+    [{ affected: [{ ecosystem_specific: { severity: 'MEDIUM' } }] }, 'medium', null],
+    [
+      { affected: [{ database_specific: { severity: 'Low' } }, { ecosystem_specific: { severity: 'Important' } }] },
+      'high',
+      null,
+    ],
+    [{ database_specific: { severity: 'LOW' }, affected: [{ ecosystem_specific: { severity: 'HIGH' } }] }, 'low', null],
+    [{ affected: [{ ecosystem_specific: { severity: null } }] }, null, null],
     [{ severity: [{ type: 'Ubuntu', score: 'low' }] }, 'low', null],
     [{ affected: [{ severity: [vector] }] }, 'high', 7.5],
     [{ severity: 'high', database_specific: 'low' }, null, null],

@@ -48,6 +48,21 @@ describe('real documents', () => {
   })
 })
 
+describe('an SBOM in XML', () => {
+  const whole = '<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"><a><b/></a></bom>\n<!-- x -->\n'
+
+  test('is whole with its end tag, and a comment behind it', () => {
+    for (const step of [1, 7, 65_536])
+      expect(verdict('sbom', Buffer.from(whole), step)).toMatchObject({ format: 'cyclonedx' })
+  })
+
+  test('is refused wherever it is cut', () => {
+    const end = whole.indexOf('</bom>') + '</bom>'.length
+    for (let at = 1; at < end; at++)
+      expect(verdict('sbom', Buffer.from(whole.slice(0, at))), whole.slice(0, at)).toHaveProperty('refused')
+  })
+})
+
 describe('the check of a document’s kind', () => {
   const PAGES = [
     '<!doctype html><html><body>Sign in</body></html>',

@@ -106,6 +106,28 @@ test('a redirect within what is allowed is followed, without any credential', as
   expect(origin.requests[0]?.headers.authorization).toBeUndefined()
 })
 
+describe('a document of which the response does not show the end', () => {
+  const SPDX = 'SPDXVersion: SPDX-2.3\nSPDXID: SPDXRef-DOCUMENT\nPackageName: curl\nPackageVers'
+  const closed = (body: string): string => `HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${body}`
+  const chunked = (body: string): string =>
+    `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+
+  test.each([
+    ['is refused where it does not show it itself', closed(SPDX), 'partial'],
+    ['is stored where it does', closed('{"bomFormat":"CycloneDX","specVersion":"1.6"}'), 'complete'],
+    ['is stored where its chunks do', chunked(SPDX), 'complete'],
+  ])('%s', async (_, answer, state) => {
+    const made = await bench(ONE)
+    const origin = await createOrigin((_request, { socket }) => void socket?.end(answer))
+    made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'redirect', location: `${origin.url}/sbom` })
+    const report = await made.run('catalog')
+    expect([report.state, lackingOf(report).join()]).toEqual([
+      state,
+      state === 'complete' ? '' : (expect.stringContaining('it may be cut off') as unknown),
+    ])
+  })
+})
+
 describe('an invalid document', () => {
   const ways: [string, Fault, RegExp][] = [
     ['a page of HTML', { kind: 'html' }, /an HTML page/],

@@ -19,6 +19,7 @@ import { type SaidOfFinding, createRecordReader } from './fixes.ts'
 import { requireTagFindings } from './log.ts'
 import { compareOthers } from './others.ts'
 import { reasonsOf } from './ruled.ts'
+import { unrecordedNotes } from './unrecorded.ts'
 
 /** Findings on a page: their records are read for it. */
 const PAGE = 50
@@ -69,6 +70,7 @@ function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block 
     ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
     ...(found.listTagsWithoutVex().includes(tag.owner) ? [VEX_GAP] : []),
+    ...(at === 0 ? unrecordedNotes(call, found, tag) : []),
     'a package that is listed by several package URLs counts once',
     'new since is the change that named the finding last; of what the first judgement of the tag found it is not known',
   ]

@@ -1,5 +1,5 @@
 import type { ViewsWriter } from '../../store/writes.ts'
-import { deflateQuickly } from '../../../../archive/zip/member.ts'
+import { deflateQuickly } from '../../../../base/gzip/member.ts'
 import type { PreparedFolders, PreparedRecord } from './prepare/prepared.ts'
 
 /** A member of a view: its record, its content's CRC-32 and size, and its deflate stream. */

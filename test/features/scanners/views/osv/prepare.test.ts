@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deflate } from '../../../../../src/archive/zip/member.ts'
+import { deflate } from '../../../../../src/base/gzip/member.ts'
 import type { Chunk } from '../../../../../src/base/threads/chunks.ts'
 import { createPreparedWriter, eachPrepared } from '../../../../../src/features/scanners/views/osv/prepare/layout.ts'
 import { type PreparedRecord, prepareRecord } from '../../../../../src/features/scanners/views/osv/prepare/prepared.ts'

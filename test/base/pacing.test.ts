@@ -1,6 +1,6 @@
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { createFairQueue } from '../../src/base/fair-queue.ts'
+import { createFairQueue } from '../../src/base/pacing.ts'
 
 test('the queue serves one caller in each round of the event loop, in the order of their requests', async () => {
   const turns = createFairQueue()

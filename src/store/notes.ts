@@ -1,8 +1,38 @@
-import { rmSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { replacePrivateFile } from '../base/files.ts'
 import { date, integerField, listField, members, orNull, readNote, text } from '../base/json/shapes.ts'
 import type { VerifiedStatus } from '../base/reports/storage.ts'
+
+/** The files of a data folder that say where its last complete backup was written, and what its last verification found. */
+const BACKUP_NOTE = 'backup.last'
+const VERIFICATION_NOTE = 'verify.last'
+
+/** Writes a note into a data folder. Where that cannot be done, nothing else is worse for it. */
+function leaveNote(dataDir: string, name: string, content: string): void {
+  try {
+    if (statSync(dataDir).uid !== process.geteuid?.()) return // root leaves no files in another user's folder
+    replacePrivateFile(join(dataDir, name), `${content}\n`)
+  } catch {
+    // a folder that only another user may write, or a full disk
+  }
+}
+
+/** Notes where a backup was written, for the advice about damage. Where that cannot be written, the backup is as good. */
+export function noteBackup(dataDir: string, file: string, at: string): void {
+  leaveNote(dataDir, BACKUP_NOTE, `${at} ${file}`)
+}
+
+/** Returns the path and the date of the last backup of a data folder, in words; null: none is known. */
+export function describeLastBackup(dataDir: string): string | null {
+  try {
+    const text = readFileSync(join(dataDir, BACKUP_NOTE), 'utf8')
+    const [, at = '', file = ''] = /^(\S+) (.+)\n$/.exec(text) ?? []
+    return file === '' ? null : `${file} of ${at}`
+  } catch {
+    return null
+  }
+}
 
 /** The last verification of all that is stored. */
 interface LastVerification extends Omit<VerifiedStatus, 'endedAt'> {
@@ -12,17 +42,9 @@ interface LastVerification extends Omit<VerifiedStatus, 'endedAt'> {
   readonly since: string
 }
 
-/** The file of a data folder with it. */
-const VERIFICATION_NOTE = 'verify.last'
-
 /** Notes a verification, for the schedule, the status and metrics. Where that cannot be written, the next start verifies again. */
 export function noteVerification(dataDir: string, verification: LastVerification): void {
-  try {
-    if (statSync(dataDir).uid !== process.geteuid?.()) return // root leaves no files in another user's folder
-    replacePrivateFile(join(dataDir, VERIFICATION_NOTE), `${JSON.stringify(verification)}\n`)
-  } catch {
-    // a folder that only another user may write, or a full disk
-  }
+  leaveNote(dataDir, VERIFICATION_NOTE, JSON.stringify(verification))
 }
 
 /** Takes damage out of the last verification that is repaired since: the parts that are called so. */
