@@ -3,7 +3,7 @@ import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
 import { findRejected } from '../../../src/store/runs/rejected.ts'
 import { refuseRemoval } from '../../../src/sync/removal-guard.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { INDEX, RECORDS, archiveOf, bench, contentsOf, expectAgreement, synced } from '../fixtures.ts'
+import { INDEX, RECORDS, archiveOf, bench, contentsOf, expectAgreement, synced, tamper, verify } from '../fixtures.ts'
 import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 /** The tables that a quarantined run may not touch. */
@@ -263,4 +263,19 @@ describe('the guard of the index', () => {
 test('the reason names the limit as it is set', () => {
   const limits = { fraction: 0.07, count: 20 }
   expect(refuseRemoval(100, 50, limits, 'records')).toMatch(/more than 20 and more than 7 %$/)
+})
+
+test('a repair puts a damaged record back while the index waits for a decision', async () => {
+  const { made, run } = await shrunk()
+  const [id = ''] = made.sandbox.feed.ids()
+  tamper(
+    made.dir,
+    'UPDATE osv_body SET bytes = zeroblob(9) WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
+    id,
+  )
+  expect((await verify(made.dir)).damagedRecords).toEqual([id])
+  const repair = { kind: 'repair', full: true, suspectIds: [id] } as const
+  expect(await made.run('osv', repair)).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
+  expect((await verify(made.dir)).damagedRecords).toEqual([])
+  expect(await approve(made, run)).toMatchObject({ state: 'complete' })
 })
