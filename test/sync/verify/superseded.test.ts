@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Database from 'better-sqlite3'
@@ -120,6 +121,7 @@ longTest('a repair removes versions before it asks for the upstream that records
     'UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
     live,
   )
+  rmSync(join(made.dir, 'derived'), { recursive: true }) // the archive has the record
   const repaired = await patchmirror(['doctor', '--data', '--repair'], { PATCHMIRROR_DATA_DIR: made.dir }, made.dir)
   expect(repaired.code).toBe(2)
   expect(repaired.out).toContain('1 damaged superseded version removed')
