@@ -26,18 +26,11 @@ import { createInboxFault } from '../webhooks/inbox/fault.ts'
 import type { InboxThread } from '../webhooks/inbox/thread.ts'
 import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
 import { type Counters, createMetrics } from './metrics/metrics.ts'
-import type { Feature, Gate, GateParts, Parts } from './feature.ts'
+import type { Answers, Feature, Gate, GateParts, Parts } from './feature.ts'
 import { type InboxView, createInboxView } from './inbox-view.ts'
 import { type Signals, createSignals } from './signals.ts'
 import { tryStart } from './start-check.ts'
-import {
-  type Answers,
-  type RunningFeatures,
-  answersOf,
-  joinGate,
-  loadFeatures,
-  startFeatures,
-} from './start-features.ts'
+import { type RunningFeatures, answersOf, joinGate, loadFeatures, startFeatures } from './start-features.ts'
 import { createArrivals } from './verification/arrivals.ts'
 import { applyLive } from './reload.ts'
 import { createRunLog, logPostponed, logRetries } from './log-lines.ts'

@@ -106,7 +106,7 @@ export interface RunningPart {
 }
 
 /** Paths of the mirror's own that features answer. */
-interface Answers {
+export interface Answers {
   readonly people?: (tools: PeopleTools) => PeoplePages
   readonly plugins?: readonly ServerPlugin[]
 }

@@ -1,5 +1,5 @@
 import type { ServerPlugin } from '../server/plugin.ts'
-import type { DaemonPart, Feature, Gate, GateParts, Parts, RunningPart } from './feature.ts'
+import type { Answers, DaemonPart, Feature, Gate, GateParts, Parts, RunningPart } from './feature.ts'
 
 /** The features of a daemon, running. */
 export interface RunningFeatures {
@@ -46,8 +46,6 @@ export function startFeatures(features: readonly DaemonPart[], parts: Parts, gat
     close,
   }
 }
-
-export type Answers = ReturnType<NonNullable<DaemonPart['answers']>>
 
 /** Returns what features answer of the mirror's own paths. */
 export function answersOf(features: readonly DaemonPart[], parts: Pick<Parts, 'config' | 'version'>): Answers {

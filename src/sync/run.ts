@@ -105,7 +105,7 @@ function hasCommitted({ source, dryRun }: RunRequest, outcome: SyncResult['outco
   return dryRun !== true && (outcome !== 'quarantined' || source === 'feeds')
 }
 
-/** Returns the facts of a run that committed nothing, with its changes failure as planned (`plannedAdded`). */
+/** Returns the facts of a run that committed nothing: its changes are named as planned (`plannedAdded`). */
 function asPlanned(facts: RunFacts): RunFacts {
   const planned = (key: string): string => `planned${key.charAt(0).toUpperCase()}${key.slice(1)}`
   return Object.fromEntries(Object.entries(facts).map(([key, value]) => [CHANGES.has(key) ? planned(key) : key, value]))

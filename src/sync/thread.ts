@@ -15,7 +15,7 @@ export interface SyncThread {
   /** Resolves when the thread is ready; runs that are requested before wait. Rejects when it cannot open the data folder. */
   readonly started: Promise<void>
   /**
-   * RunQueue a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
+   * Queues a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
    * more thorough kind.
    */
   requestSync(source: SourceName, kind: RunKind, trigger: RunTrigger): void

@@ -1,7 +1,7 @@
 import { MirrorError } from '../base/errors.ts'
 import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../base/domain/feed-paths.ts'
 import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
-import type { DocumentAnswer, PassedAnswer, PieceReader } from './http/document.ts'
+import { type DocumentAnswer, type PassedAnswer, type PieceReader, confirmsAnother } from './http/document.ts'
 import { atRoot } from './feeds.ts'
 import type { Session } from './http/session.ts'
 
@@ -73,7 +73,8 @@ export async function fetchArchiveRange(
     const place = plain ? parseContentRange(answer.meta.contentRange) : null
     if (place === null || !matches(place, range)) {
       answer.body.destroy()
-      return answer.status === 304 && isConditional ? 'unchanged' : 'unavailable'
+      const isConfirmed = answer.status === 304 && isConditional && !confirmsAnother(headers, answer)
+      return isConfirmed ? 'unchanged' : 'unavailable'
     }
     const body = await collect(session, answer.body, place.end - place.start + 1)
     return { body, start: place.start, total: place.total, meta: answer.meta }

@@ -67,6 +67,23 @@ describe('a request for a document', () => {
     expect(await fetchIndex(session, meta, MAX)).toMatchObject({ status: 200 })
   })
 
+  test.each([
+    ['"a"', '"a"', 304],
+    ['"a"', 'W/"a"', 304],
+    ['"a-gzip"', '"a"', 304],
+    ['"a"', undefined, 304],
+    ['"a"', '"b"', 200],
+  ])('asked about %s and confirmed as %s ends in %i', async (etag, confirmed, status) => {
+    const { url, requests } = await createOrigin((request, response) => {
+      const isAsked = request.headers['if-none-match'] !== undefined
+      if (isAsked) response.writeHead(304, confirmed === undefined ? {} : { ETag: confirmed }).end()
+      else response.end('[]')
+    })
+    const { session } = connect(url)
+    expect(await fetchIndex(session, { etag, lastModified: null }, MAX)).toMatchObject({ status })
+    expect(requests).toHaveLength(status === 304 ? 1 : 2)
+  })
+
   test('does not accept a 304 without a stored document', async () => {
     const { url, requests } = await createOrigin((_request, response) => {
       response.writeHead(304).end()

@@ -59,8 +59,8 @@ function memberOf(given: Fields): Fields {
 }
 
 /** Returns why an SBOM is too large, and what to do. */
-export function sbomTooLarge(bytes: number = SBOM_BOUNDS.bytes): string {
-  return `it is larger than ${bytes / 2 ** 20} MiB: leave the files out of it, or split it`
+export function sbomTooLarge(): string {
+  return `it is larger than ${SBOM_BOUNDS.bytes / 2 ** 20} MiB: leave the files out of it, or split it`
 }
 
 function whyNot({ artifacts, predicateType }: Fields): string {

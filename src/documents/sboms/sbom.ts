@@ -153,6 +153,6 @@ export function objectIn(value: unknown, name: string): Fields {
 }
 
 /** Returns the error for what is no SBOM that can be judged, in one line. */
-export function unreadable(why: string, cause?: unknown): MirrorError {
-  return unreadableAs(SBOM_OPENING.what, why, cause)
+export function unreadable(why: string): MirrorError {
+  return unreadableAs(SBOM_OPENING.what, why)
 }

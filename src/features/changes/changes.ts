@@ -82,7 +82,7 @@ function packagesAsked(stored: LookupCall, options: ChangesOptions, listed: Inpu
 function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
   const now = Date.now()
   if (since !== undefined) return sincePlace(reads, 'osv', since, now)
-  const place = placeByDefault(reads, 'osv', now)
+  const place = placeByDefault(reads, now)
   if (place === null) throw noLog('osv')
   return place
 }

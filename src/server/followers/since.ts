@@ -83,11 +83,11 @@ const WENT_BACK = 'the mirror went back to older data: what is removed or undone
 /** The time within which changes are shown when none is named. */
 const DEFAULT = '7d'
 
-/** Returns the place a week ago, or the beginning of the log where it is younger; null where the log has nothing. */
-export function placeByDefault(reads: Pick<Reads, 'changes'>, source: SourceName, now: number): SincePlace | null {
-  const [place] = placesSince(reads, DEFAULT, source, now)
+/** Returns the place of the records a week ago, or the beginning of the log where it is younger; null where the log has nothing. */
+export function placeByDefault(reads: Pick<Reads, 'changes'>, now: number): SincePlace | null {
+  const [place] = placesSince(reads, DEFAULT, 'osv', now)
   if (place !== undefined) return place
-  const oldest = reads.changes.readNextLogged(source, 0)
+  const oldest = reads.changes.readNextLogged('osv', 0)
   return oldest && placeAt(oldest)
 }
 

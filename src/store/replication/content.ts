@@ -17,13 +17,12 @@ interface ContentDigests {
 }
 
 /** Returns the content digests that were stored with the snapshots; nothing is computed. */
-export function contentDigestOf(
-  snapshots: { readSnapshot(source: SourceName): { contentDigest: string | null } | null },
-  sources: readonly SourceName[] = SOURCES,
-): ContentDigests {
+export function contentDigestOf(snapshots: {
+  readSnapshot(source: SourceName): { contentDigest: string | null } | null
+}): ContentDigests {
   const digests: ContentDigests['sources'] = {}
   const known: Partial<Record<SourceName, string>> = {}
-  for (const source of sources) {
+  for (const source of SOURCES) {
     const snapshot = snapshots.readSnapshot(source)
     if (snapshot === null) continue
     const { contentDigest } = snapshot

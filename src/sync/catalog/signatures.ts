@@ -4,13 +4,20 @@ import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { type SignatureCounts, signatureText } from '../../base/domain/artifacts/signature.ts'
 import { digestsInTag } from '../../base/json/forms/tag-digests.ts'
-import { type SignatureCheck, type SignatureSettings, createSignatureCheck } from '../../documents/signatures/check.ts'
-import { documentsOf } from '../../documents/signatures/documents.ts'
+import {
+  type GivenDocument,
+  type SignatureCheck,
+  type SignatureSettings,
+  createSignatureCheck,
+} from '../../documents/signatures/check.ts'
+import { MAX_SIGNED_BYTES } from '../../documents/signatures/envelopes.ts'
 import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
+import type { CatalogLink } from '../../store/catalog/answers.ts'
 import { parseItem } from '../../store/catalog/lists.ts'
 import { type SignatureRow, type SignedPath, signedState } from '../../store/catalog/signatures.ts'
+import { unpackedContent, wholeContent } from '../../store/catalog/whole-content.ts'
 import type { Writes } from '../../store/writer.ts'
-import { type Task } from './answers/plan.ts'
+import type { Task } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import { namesOfTag } from './new-tags.ts'
 
@@ -161,4 +168,25 @@ function digestsIn(item: Buffer | null): string[] {
   const { digest } = namesOfTag(fields)
   const all = digestsInTag(fields).map((one) => one.digest)
   return [...new Set([...(digest === null ? [] : [digest.toLowerCase()]), ...all])]
+}
+
+/** Iterates over the documents of an artifact, one in memory at a time; of a gzip file what is in it. */
+function* documentsOf(
+  reader: Parameters<typeof wholeContent>[0],
+  links: readonly CatalogLink[],
+): Generator<GivenDocument> {
+  for (const { digest } of links) yield contentOfDocument(reader, digest)
+}
+
+function contentOfDocument(reader: Parameters<typeof wholeContent>[0], digest: string): GivenDocument {
+  const stored = wholeContent(reader, digest, MAX_SIGNED_BYTES)
+  if (typeof stored === 'string') return unreadable(stored)
+  if (sha256Hex(stored) !== digest) return unreadable('incomplete')
+  const content = unpackedContent(stored, MAX_SIGNED_BYTES)
+  return typeof content === 'string' ? unreadable(content) : content
+}
+
+function unreadable(why: 'absent' | 'too large' | 'incomplete'): GivenDocument {
+  if (why === 'too large') return { unreadable: `it has more than ${MAX_SIGNED_BYTES} bytes, and is not verified` }
+  return { unreadable: 'its stored document is damaged or missing' }
 }

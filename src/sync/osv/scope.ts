@@ -9,7 +9,7 @@ import type { IndexScope, OsvIndex } from './index-parser.ts'
 /** A stored record whose new content is out of scope, with its stamp in the index. */
 export type LeftRecord = readonly [id: string, modified: string]
 
-/** The scope of a run: what `osv.scope` leave of what upstream lists. */
+/** The scope of a run: what `osv.scope` leaves of what upstream lists. */
 export type RunScope = ReturnType<typeof openScope>
 
 /** Reads the scope of the settings, and whether the published snapshot was made with it. */

@@ -49,6 +49,21 @@ export function requestHeaders(options: FetchOptions): Record<string, string> {
   return headers
 }
 
+/**
+ * Returns whether a 304 has the ETag of another version than was asked about, as from a cache that mixes two up: it confirms
+ * nothing. Some servers leave out what names the content coding (`"a-gzip"`).
+ */
+export function confirmsAnother(headers: Record<string, string>, { status, meta }: OpenAnswer): boolean {
+  const asked = headers['if-none-match']
+  if (status !== 304 || asked === undefined || meta.etag === null) return false
+  const plain = (etag: string): string =>
+    etag
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/[-;:+.]+(gzip|br|zstd|df)(?="?$)/i, '')
+  return plain(asked) !== plain(meta.etag)
+}
+
 /** Reads the response to a document request with these headers as a whole. */
 export async function receiveDocument(
   wire: Wire,

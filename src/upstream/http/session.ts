@@ -6,6 +6,7 @@ import {
   type PieceReader,
   passDocument,
   receiveDocument,
+  confirmsAnother,
   requestHeaders,
 } from './document.ts'
 import { type OpenAnswer, decodeBody, discardBody, readAnswerBody, refuseHtml } from './response.ts'
@@ -119,8 +120,11 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
   ): Promise<T> => {
     const asked = get(root, path, requestHeaders(options))
     const reading = { path: asked.url.pathname, maxBytes: options.maxBytes, ...limits }
-    const attempt = async (due: Deadline): Promise<T> =>
-      read(wire, await follow(wire, run, asked, due), asked.headers, reading)
+    const plain = get(root, path, requestHeaders({ ...options, stored: null }))
+    const attempt = async (due: Deadline): Promise<T> => {
+      const { answer, headers } = await followSound(wire, run, { asked, plain }, due)
+      return read(wire, answer, headers, reading)
+    }
     return retrying(() => withDeadline(limits.deadlineMs, signal, attempt))
   }
 
@@ -167,6 +171,19 @@ function post(root: string, { method, path, json }: ApiRequest): RawRequest {
   const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'gzip' }
   if (body !== null) headers['content-type'] = 'application/json'
   return { method, url: new URL(root + path), headers, body }
+}
+
+/** Does the same as `follow`; where the answer confirms another version than was asked about, the plain request is sent. */
+async function followSound(
+  wire: Wire,
+  run: RunSignal,
+  { asked, plain }: Readonly<Record<'asked' | 'plain', RawRequest>>,
+  deadline: Deadline,
+): Promise<{ answer: OpenAnswer; headers: Record<string, string> }> {
+  const answer = await follow(wire, run, asked, deadline)
+  if (!confirmsAnother(asked.headers, answer)) return { answer, headers: asked.headers }
+  await discardBody(answer.body)
+  return { answer: await follow(wire, run, plain, deadline), headers: plain.headers }
 }
 
 /** Sends a request and follows its redirects within one deadline. Throws for any status but 2xx, 304 and 416. */

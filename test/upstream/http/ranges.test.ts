@@ -54,6 +54,8 @@ describe('a range of the archive', () => {
     expect(await ask({ known: first.meta })).toMatchObject({
       total: service.feed.archive().length,
     })
+    service.faults.set(OSV_ARCHIVE, { kind: 'status', status: 304, headers: { ETag: '"another"' } })
+    expect(await ask({ known: first.meta })).toBe('unavailable')
   })
 
   longTest('is unavailable where ranges are ignored, and the archive is not downloaded for it', async () => {

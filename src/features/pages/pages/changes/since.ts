@@ -41,7 +41,7 @@ export function sinceView(call: PageCall): PageView {
     throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv')
   const asks = askedPackages(call, '')
   const filter = asks?.filter ?? null
-  const place = named === '' ? placeByDefault(reads, 'osv', call.now) : placeOf(call, named, wanted)
+  const place = named === '' ? placeByDefault(reads, call.now) : placeOf(call, named, wanted)
   const source = place?.source ?? wanted ?? 'osv'
   const since = named || (typeof place?.at === 'number' ? toIso(place.at) : '')
   const title = `Changes of ${clip(asks?.subject ?? source, 100)}${since && ` since ${withTimes(clip(since, 64))}`}`
