@@ -6,6 +6,7 @@ import {
   SBOM_FORMATS,
   SUBJECT,
   type InputSbom,
+  bounded,
   createComponents,
   createSystems,
   eachListed,
@@ -52,6 +53,7 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
     subjects: subjectsIn(subject),
     components: found.components,
     systems: systems.list(),
+    ...lackingIn(document),
     ...(serial.serial !== '' && { serial }),
   }
 }
@@ -70,6 +72,16 @@ function subjectsIn({ purl, type, name, version }: Fields): string[] {
   const image = last === '' ? 'image' : last.toLowerCase()
   return [`pkg:oci/${encodeURIComponent(image)}@${encodeURIComponent(digest)}`]
 }
+
+/** Reads which of its compositions, of components or of what these need, a document calls incomplete; `unknown` says nothing. */
+function lackingIn({ compositions }: Fields): Pick<InputSbom, 'lacking'> {
+  const isOfComponents = (one: Fields): boolean => LISTED.some((name) => name in one) || !('vulnerabilities' in one)
+  const words = eachObject(compositions).flatMap((one) => (isOfComponents(one) ? textOr(one['aggregate']) : []))
+  const lacking = words.find((word) => word.startsWith('incomplete'))
+  return lacking === undefined ? {} : { lacking: bounded(lacking) }
+}
+
+const LISTED = ['assemblies', 'dependencies']
 
 /** Returns the serial number of a document as BOM-Links have it, and its version. */
 export function serialOf({ serialNumber, version }: Fields): BomSerial {

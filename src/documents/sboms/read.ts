@@ -187,7 +187,14 @@ function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
     subjects: purls,
     components: found.components,
     systems: systems.list(),
+    ...(elements.some(isIncomplete) && { lacking: 'incomplete' }),
   }
+}
+
+/** Whether an element is a relationship, of what contains or needs something, that names only some of it. */
+function isIncomplete(element: Fields): boolean {
+  const isOfParts = /(?:^|\/)(?:contains|dependsOn)$/.test(textOr(element['relationshipType']))
+  return isOfParts && /(?:^|\/)incomplete$/.test(textOr(element['completeness']))
 }
 
 /** Purposes of packages that are none, in words. */

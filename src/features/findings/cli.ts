@@ -16,7 +16,7 @@ import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, VEX_GAP, judgedWords } from '../../store/findings/words.ts'
+import { NOT_JUDGED, VEX_GAP, judgedWords, sbomGapWords } from '../../store/findings/words.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { createWhyNotJudged, reasonsNotJudged } from '../lookup/tag.ts'
@@ -144,7 +144,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
         ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
         : []),
       ...terminalLines({ parts: found }),
-      ...(tag?.vexGap ? [tag.vexGap] : []),
+      ...[tag?.sbomGap, tag?.vexGap].filter((gap) => typeof gap === 'string'),
       '',
       ...(changes.length === 0 ? [] : [`changes since ${since}`]),
       ...terminalLines({ parts: [table] }),
@@ -231,6 +231,7 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
     json: { ...json, tags: tags.map((one) => tagMessage(one, withoutVex)), notJudged: reasons },
     lines: [
       ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
+      ...tags.flatMap(({ name, lacking }) => (lacking === null ? [] : ['', `${name}: ${sbomGapWords(lacking)}`])),
       ...(withoutVex.length === 0 ? [] : ['', `${counted(withoutVex.length, 'tag')}: ${VEX_GAP}`]),
       ...(reasons.length === 0 ? [] : ['', 'what is stored of a tag that is not judged: patchmirror show TAG']),
     ],

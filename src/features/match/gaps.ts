@@ -2,7 +2,7 @@ import { differentSystems } from '../../base/identity/surroundings.ts'
 import { describeMissing } from '../../server/snapshot/missing.ts'
 import { counted, nounOf, plainText } from '../../base/text.ts'
 import { NO_AGE, ageSecondsOf } from '../../base/domain/sources.ts'
-import { VEX_GAP } from '../../store/findings/words.ts'
+import { VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
 import type { MatchPatches } from './judging/finding.ts'
 import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
 
@@ -15,6 +15,8 @@ interface JudgedBy {
   /** Whether the VEX of a tag that the SBOM may be of is damaged, or could not be fetched; absent: no. */
   readonly isOwnUnknown?: boolean
   readonly patches: MatchPatches
+  /** The SBOM's own word that it does not list all; absent: it does not say so. */
+  readonly lacking?: string | undefined
   /** The operating systems that the SBOM names. */
   readonly systems: readonly string[]
   /** Releases that it names, and that are not known here. */
@@ -29,6 +31,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const isVexAhead = vex.asOf !== null && ageSecondsOf(Date.parse(vex.asOf), now) === null
   const gaps: readonly [MatchGap['code'], string | null][] = [
     ['components', by.judged > 0 ? null : describeUnjudged(by.packages)],
+    ['sbom', by.lacking === undefined ? null : sbomGapWords(by.lacking)],
     ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
     ['records', describeMissing('osv', snapshot)],
     ['records', describeScope(snapshot.scope, by.partEcosystems)],

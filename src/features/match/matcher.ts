@@ -128,6 +128,7 @@ async function matchSbom(
     isOwnUnknown,
     patches,
     systems,
+    lacking: sbom.lacking,
     unreadReleases,
   }
   const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)

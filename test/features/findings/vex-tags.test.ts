@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs'
 import { expect, onTestFinished } from 'vitest'
-import { longTest, test } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import Database from 'better-sqlite3'
 import { join } from 'node:path'
 import { listTags } from '../../../src/features/findings/answers.ts'
 import { findingsPath } from '../../../src/store/findings/database.ts'
-import { VEX_GAP } from '../../../src/store/findings/words.ts'
+import { VEX_GAP, sbomGapWords } from '../../../src/store/findings/words.ts'
 import {
   affecting,
   expectAgreement,
@@ -177,5 +177,62 @@ longTest(
     await state([null, nothing])
     expect(seen()).toBe('--')
     expect(await gapsOf(bench, tags)).toEqual([false, false])
+  },
+)
+
+const INCOMPLETE: readonly [string, object, string | null][] = [
+  [
+    'CycloneDX, of its components',
+    { bomFormat: 'CycloneDX', specVersion: '1.6', compositions: [{ aggregate: 'incomplete_first_party_only' }] },
+    'incomplete_first_party_only',
+  ],
+  [
+    'CycloneDX, of vulnerabilities, or as unknown',
+    {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.6',
+      compositions: [{ aggregate: 'unknown' }, { aggregate: 'incomplete', vulnerabilities: ['v'] }],
+    },
+    null,
+  ],
+  [
+    'SPDX 3, of what something needs',
+    {
+      '@context': 'https://spdx.org/rdf/3.0.1/spdx-context.jsonld',
+      '@graph': [
+        { type: 'CreationInfo', '@id': '_:c', specVersion: '3.0.1', created: '2026-01-01T00:00:00Z' },
+        { type: 'SpdxDocument', spdxId: 'urn:d', creationInfo: '_:c', name: 'd', rootElement: ['urn:p'] },
+        { type: 'software_Package', spdxId: 'urn:p', creationInfo: '_:c', name: 'p', software_packageUrl: PURL },
+        {
+          type: 'Relationship',
+          spdxId: 'urn:r',
+          creationInfo: '_:c',
+          from: 'urn:p',
+          to: ['urn:p'],
+          relationshipType: 'dependsOn',
+          completeness: 'incomplete',
+        },
+      ],
+    },
+    'incomplete',
+  ],
+]
+
+bothTest.each(telling(INCOMPLETE, 'CycloneDX, of its components'))(
+  'an SBOM that calls itself incomplete is a gap: %s',
+  async (_, sbom, word) => {
+    const { bench, tags } = await openTags(1)
+    const [tag = ''] = tags
+    bench.sandbox.service.writeArtifact('tag', tag, 'sbom', JSON.stringify(sbom))
+    await bench.crawl()
+    await bench.judge()
+    const said = word === null ? [] : [sbomGapWords(word)]
+    expect(await matchSboms(bench, tag, (__, { gaps }) => gaps.filter(({ code }) => code === 'sbom'))).toEqual([
+      said.map((reason) => ({ code: 'sbom', reason })),
+    ])
+    const question = { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }
+    expect(readFindings(bench.dir, (reads) => listTags(reads, question).tags)).toMatchObject([
+      { sbomGap: said[0] ?? null, notJudgedReason: null },
+    ])
   },
 )

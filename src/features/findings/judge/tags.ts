@@ -295,6 +295,7 @@ interface ReadPackages {
   readonly components: readonly TagPackage[]
   /** JSON, as `TagFindings` has it. */
   readonly subjects: string
+  readonly lacking: string | null
   readonly packages: number
   /** Packages of which it is not known who they are. */
   readonly unidentified: number
@@ -307,6 +308,7 @@ interface ReadPackages {
 const NOTHING_READ: ReadPackages = {
   components: [],
   subjects: '[]',
+  lacking: null,
   packages: 0,
   unidentified: 0,
   allReleases: 0,
@@ -363,6 +365,7 @@ function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
   return {
     components: withPackages,
     subjects,
+    lacking: sboms.find(({ lacking }) => lacking !== undefined)?.lacking ?? null,
     packages: components.size + unknown.size,
     unidentified: unknown.size,
     allReleases: allReleases.size,

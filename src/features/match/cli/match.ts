@@ -166,6 +166,7 @@ function warnGaps(
 ): boolean {
   const decides = {
     components: false, // said apart: warnUnjudged
+    sbom: true,
     age: true,
     records: true,
     vex: suppressed.some(failsOn),
@@ -221,7 +222,7 @@ function matchLines(result: MatchResult, config: Config, now: number): string[] 
 }
 
 /** Gaps that stand below the findings; the others are said by the lines of the snapshot, of VEX and of patches. */
-const NOTED: ReadonlySet<MatchGap['code']> = new Set(['components', 'release'])
+const NOTED: ReadonlySet<MatchGap['code']> = new Set(['components', 'sbom', 'release'])
 
 /** Says that nothing was judged, of how many packages less was known, and of which release it is not clear. */
 function noteLines(result: MatchResult): string[] {

@@ -9,7 +9,7 @@ import { describeDates } from '../../../../server/lookup/dates.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
 import type { ListedFinding } from '../../../../store/findings/tag-list.ts'
-import { VEX_GAP, notJudgedYet } from '../../../../store/findings/words.ts'
+import { VEX_GAP, notJudgedYet, sbomGapWords } from '../../../../store/findings/words.ts'
 import { tagFindingsPart } from '../../../lookup/change-tables.ts'
 import type { Block } from '../../blocks.ts'
 import { answerBlocks } from '../../links.ts'
@@ -69,6 +69,7 @@ function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block 
     ...(isCurrent ? [] : ['what other tags have is shown after that']),
     ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
+    ...(tag.lacking === null ? [] : [sbomGapWords(tag.lacking)]),
     ...(found.listTagsWithoutVex().includes(tag.owner) ? [VEX_GAP] : []),
     ...(at === 0 ? unrecordedNotes(call, found, tag) : []),
     'a package that is listed by several package URLs counts once',
