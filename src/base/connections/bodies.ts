@@ -47,6 +47,7 @@ export function readBody<Refusal extends string>(
     stopWatch()
     request.off('data', take).off('end', whole).off('error', gone).off('close', gone)
     request.on('error', () => undefined)
+    chunks.length = 0 // while its client holds the connection, its bytes are free
     share.works()
     done(outcome)
   }
