@@ -30,7 +30,7 @@ export interface Share {
 /** The bytes that a process keeps for clients: of bodies that come in, and of answers that are not sent. */
 export interface Account {
   hold(holder: Holder): Share
-  /** Returns the bytes that are held now. */
+  /** Returns the bytes that are counted now. */
   readonly bytes: () => number
 }
 

@@ -13,7 +13,7 @@ const HANDSHAKE_MS = 10_000
 /** How often connections that have fallen idle are closed while a server ends, milliseconds. */
 const SWEEP_MS = 20
 
-/** What a server with TLS has of its certificate: its files, and what is told when they change. */
+/** What a server with TLS has of its certificate: its files, and what logs that they changed. */
 interface ServedCertificate extends Omit<Parameters<typeof followCertificate>[2], 'used'> {
   readonly files: CertificateFiles
 }

@@ -137,7 +137,7 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
     db.pragma('wal_checkpoint(TRUNCATE)')
     return salvage
   })
-  renameSync(databasePath(staging), repairedPath(dir)) // from here on nobody opens the damaged one
+  renameSync(databasePath(staging), repairedPath(dir)) // from here on no process opens the damaged one
   syncFolder(staging)
   putRepaired(dir)
   return kept

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { basename } from 'node:path'
 import { rebuildLostArchive } from '../../archive/build.ts'
-import { mendRecords } from '../../archive/mend.ts'
+import { repairRecords } from '../../archive/repair.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { closing } from '../store-access.ts'
@@ -199,9 +199,9 @@ async function repairHere(dataDir: string, report: VerifyReport, say: (text: str
   const ids = rest.damagedRecords
   if (ids.length > 0)
     rest = await repairedBy(dataDir, rest, async ({ osv }) => {
-      const mended = await mendRecords(osv, dataDir, ids)
-      if (mended > 0) say(`${counted(mended, 'damaged record')} put back from the archive`)
-      return mended > 0
+      const repaired = await repairRecords(osv, dataDir, ids)
+      if (repaired > 0) say(`${counted(repaired, 'damaged record')} put back from the archive`)
+      return repaired > 0
     })
   if (rest.damagedRecords.length > 0 || !isArchiveDamaged(rest)) return rest
   return repairedBy(dataDir, rest, async ({ osv }) => {

@@ -53,7 +53,7 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
     subjects: subjectsIn(subject),
     components: found.components,
     systems: systems.list(),
-    ...lackingIn(document),
+    ...incompleteIn(document),
     ...(serial.serial !== '' && { serial }),
   }
 }
@@ -74,11 +74,11 @@ function subjectsIn({ purl, type, name, version }: Fields): string[] {
 }
 
 /** Reads which of its compositions, of components or of what these need, a document calls incomplete; `unknown` says nothing. */
-function lackingIn({ compositions }: Fields): Pick<InputSbom, 'lacking'> {
+function incompleteIn({ compositions }: Fields): Pick<InputSbom, 'incomplete'> {
   const isOfComponents = (one: Fields): boolean => LISTED.some((name) => name in one) || !('vulnerabilities' in one)
   const words = eachObject(compositions).flatMap((one) => (isOfComponents(one) ? textOr(one['aggregate']) : []))
-  const lacking = words.find((word) => word.startsWith('incomplete'))
-  return lacking === undefined ? {} : { lacking: bounded(lacking) }
+  const incomplete = words.find((word) => word.startsWith('incomplete'))
+  return incomplete === undefined ? {} : { incomplete: bounded(incomplete) }
 }
 
 const LISTED = ['assemblies', 'dependencies']

@@ -187,7 +187,7 @@ function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
     subjects: purls,
     components: found.components,
     systems: systems.list(),
-    ...(elements.some(isIncomplete) && { lacking: 'incomplete' }),
+    ...(elements.some(isIncomplete) && { incomplete: 'incomplete' }),
   }
 }
 

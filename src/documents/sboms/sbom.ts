@@ -60,7 +60,7 @@ export interface InputSbom {
   /** The different operating systems that it names, such as `debian-12.7`. */
   readonly systems: readonly string[]
   /** Its own word that it does not list all components, such as `incomplete`; absent: it does not say so. */
-  readonly lacking?: string
+  readonly incomplete?: string
   /** Whether it came in a signed envelope, whose signature is not checked here. */
   readonly enveloped: boolean
   /** How other documents link to it; absent: it has no serial number. */

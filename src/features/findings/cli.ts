@@ -231,7 +231,9 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
     json: { ...json, tags: tags.map((one) => tagMessage(one, withoutVex)), notJudged: reasons },
     lines: [
       ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
-      ...tags.flatMap(({ name, lacking }) => (lacking === null ? [] : ['', `${name}: ${sbomGapWords(lacking)}`])),
+      ...tags.flatMap(({ name, incomplete }) =>
+        incomplete === null ? [] : ['', `${name}: ${sbomGapWords(incomplete)}`],
+      ),
       ...(withoutVex.length === 0 ? [] : ['', `${counted(withoutVex.length, 'tag')}: ${VEX_GAP}`]),
       ...(reasons.length === 0 ? [] : ['', 'what is stored of a tag that is not judged: patchmirror show TAG']),
     ],

@@ -21,7 +21,7 @@ export function stateMessage(reads: FindingsReads, missing: MissingOf) {
 
 /** Returns a tag and its numbers of findings, as answers show it. `withoutVex`: tags of whose own VEX some is not known. */
 export function tagMessage(
-  { owner, name, refusal, lacking, sbom, ...tag }: TagFindings,
+  { owner, name, refusal, incomplete, sbom, ...tag }: TagFindings,
   withoutVex: readonly string[],
 ) {
   const { packages, notJudged, allReleases, binaryNameOnly } = tag
@@ -30,6 +30,6 @@ export function tagMessage(
   const counts = { ...judged, findings, fixable, critical, high, suppressed }
   const sboms = sbom === '' ? [] : sbom.split(' ')
   const vexGap = withoutVex.includes(owner) ? VEX_GAP : null
-  const sbomGap = lacking === null ? null : sbomGapWords(lacking)
+  const sbomGap = incomplete === null ? null : sbomGapWords(incomplete)
   return { id: owner, name, sboms, notJudgedReason: refusal, sbomGap, vexGap, ...(refusal === null && { counts }) }
 }

@@ -16,7 +16,7 @@ interface JudgedBy {
   readonly isOwnUnknown?: boolean
   readonly patches: MatchPatches
   /** The SBOM's own word that it does not list all; absent: it does not say so. */
-  readonly lacking?: string | undefined
+  readonly incomplete?: string | undefined
   /** The operating systems that the SBOM names. */
   readonly systems: readonly string[]
   /** Releases that it names, and that are not known here. */
@@ -31,7 +31,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const isVexAhead = vex.asOf !== null && ageSecondsOf(Date.parse(vex.asOf), now) === null
   const gaps: readonly [MatchGap['code'], string | null][] = [
     ['components', by.judged > 0 ? null : describeUnjudged(by.packages)],
-    ['sbom', by.lacking === undefined ? null : sbomGapWords(by.lacking)],
+    ['sbom', by.incomplete === undefined ? null : sbomGapWords(by.incomplete)],
     ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
     ['records', describeMissing('osv', snapshot)],
     ['records', describeScope(snapshot.scope, by.partEcosystems)],

@@ -128,7 +128,7 @@ async function matchSbom(
     isOwnUnknown,
     patches,
     systems,
-    lacking: sbom.lacking,
+    incomplete: sbom.incomplete,
     unreadReleases,
   }
   const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)

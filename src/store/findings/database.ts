@@ -50,7 +50,7 @@ const TABLES = `
     sbom TEXT NOT NULL,           -- SHA-256 of its SBOMs; empty: none is stored
     subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes, and its BOM-Link
     refusal TEXT,                 -- why it is not judged; null: it is
-    lacking TEXT,                 -- the word by which an SBOM of it says itself that it does not list all; null: none does
+    incomplete TEXT,              -- the word by which an SBOM of it says itself that it does not list all; null: none does
     packages INTEGER NOT NULL,
     unidentified INTEGER NOT NULL, -- packages of which it is not known who they are
     all_releases INTEGER NOT NULL, -- packages judged by the records of all releases

@@ -27,7 +27,7 @@ export interface TagFindings extends FindingCounts {
   /** Why it is not judged; null: it is. */
   readonly refusal: string | null
   /** The word by which an SBOM of it says itself that it does not list all; null: none does. */
-  readonly lacking: string | null
+  readonly incomplete: string | null
   readonly packages: number
   /** Packages that are not judged, or not completely. */
   readonly notJudged: number
@@ -129,7 +129,7 @@ export interface LoggedFindings extends FindingChangeCounts {
 /** Follows the catalog's snapshot in the name of a state in which some documents of it could not be read. */
 export const UNREAD = ' unread'
 
-const TAG = `id, owner, name, sbom, subjects, refusal, lacking, packages, not_judged AS notJudged, unidentified,
+const TAG = `id, owner, name, sbom, subjects, refusal, incomplete, packages, not_judged AS notJudged, unidentified,
   all_releases AS allReleases, binary_only AS binaryNameOnly, findings, fixable, critical, high, suppressed`
 const LOG = `seq, at, owner, name, cause, snapshot, found, found_fixable AS foundFixable, gone, gone_fixable AS goneFixable,
   fixes, fixes_gone AS fixesGone, findings, fixable, details`

@@ -6,8 +6,8 @@ export const VEX_GAP =
   'some VEX of the tag itself is damaged or could not be fetched: what other VEX says of a package alone rules nothing out'
 
 /** Says that an SBOM does not list all, by its own word. */
-export function sbomGapWords(lacking: string): string {
-  return `the SBOM says itself that it does not list all components (${plainText(lacking)}): nothing is known of the others`
+export function sbomGapWords(incomplete: string): string {
+  return `the SBOM says itself that it does not list all components (${plainText(incomplete)}): nothing is known of the others`
 }
 
 /** What changed, as it may be known of an event: null where it does not say how many have a fix, or had one. */

@@ -185,11 +185,11 @@ type KnownTag = Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'> & { readonly
 function createTags(db: Db) {
   const { all, run } = queries(db)
   const put = db.prepare<Omit<TagFindings, 'id'>>(
-    `INSERT INTO tag (owner, name, sbom, subjects, refusal, lacking, packages, not_judged, unidentified, all_releases, binary_only,
+    `INSERT INTO tag (owner, name, sbom, subjects, refusal, incomplete, packages, not_judged, unidentified, all_releases, binary_only,
        findings, fixable, critical, high, suppressed, vex_stale)
-     VALUES (@owner, @name, @sbom, @subjects, @refusal, @lacking, @packages, @notJudged, @unidentified, @allReleases,
+     VALUES (@owner, @name, @sbom, @subjects, @refusal, @incomplete, @packages, @notJudged, @unidentified, @allReleases,
        @binaryNameOnly, @findings, @fixable, @critical, @high, @suppressed, 0)
-     ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, subjects = @subjects, refusal = @refusal, lacking = @lacking,
+     ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, subjects = @subjects, refusal = @refusal, incomplete = @incomplete,
        packages = @packages, not_judged = @notJudged, unidentified = @unidentified, all_releases = @allReleases,
        binary_only = @binaryNameOnly, findings = @findings, fixable = @fixable, critical = @critical,
        high = @high, suppressed = @suppressed, vex_stale = 0`,

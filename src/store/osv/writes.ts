@@ -67,7 +67,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       if (faultOfRecordId(id) === null) sql.addTombstone.run(id, now, runId)
     },
     /** Puts lost or damaged bytes of a record back. Returns whether they are those that were stored. */
-    mendBody: (stored: MendedBody): boolean => sql.mend.run(stored).changes > 0,
+    repairBody: (stored: RepairedBody): boolean => sql.repair.run(stored).changes > 0,
     /** Replaces the suspect ids, which the next run requests again; ids that are not stored are ignored. */
     replaceSuspectIds(ids: Iterable<string>): void {
       sql.clearSuspect.run()
@@ -170,7 +170,7 @@ function stateOf(modified: string, sha256: Buffer): string {
 }
 
 /** Bytes that a record had, and their sums. */
-type MendedBody = Required<Pick<RecordToStore, 'id' | 'body' | 'size' | 'sha256' | 'bodyCrc32'>>
+type RepairedBody = Required<Pick<RecordToStore, 'id' | 'body' | 'size' | 'sha256' | 'bodyCrc32'>>
 
 function prepareWrites(db: Db) {
   return {
@@ -186,7 +186,7 @@ function prepareWrites(db: Db) {
       `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?,
          as_of = ?, body_crc32 = ?, fix = ? WHERE id = ?`,
     ),
-    mend: db.prepare<[MendedBody]>(
+    repair: db.prepare<[RepairedBody]>(
       `INSERT OR REPLACE INTO osv_body (rowid, bytes) SELECT body, @body FROM osv_record
          WHERE id = @id AND size = @size AND sha256 = @sha256 AND coalesce(body_crc32, @bodyCrc32) = @bodyCrc32`,
     ),

@@ -139,7 +139,7 @@ export type SummaryLines = AsyncGenerator<readonly string[]>
 
 /**
  * Reads a summary from a stream; memory does not grow with its size. Throws `bundle` for any other file. Its lines are not parsed:
- * whoever compares them with rows needs only those that differ (`parseLine`).
+ * a comparison with rows needs only those that differ (`parseLine`).
  */
 export async function readSummary(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<Summary> {
   const pages = eachGzipLines(chunks, MAX_LINE, faultOf)

@@ -1,4 +1,4 @@
-import { mendRecords } from '../../archive/mend.ts'
+import { repairRecords } from '../../archive/repair.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { openApproval } from './approval.ts'
@@ -22,7 +22,7 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
   const scope = openScope(context)
   if (!context.dryRun) await dropDownloaded(context.config.data.dir)
 
-  await mendSuspects(context)
+  await repairSuspects(context)
   const listed = await listOsv(context, scope, approval)
   if (listed.index === null) return confirmNothingNew(context, approval, listed.asOf)
 
@@ -41,7 +41,7 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
 }
 
 /** Puts damaged records back from the archive: what upstream serves now may have to wait for a decision. */
-async function mendSuspects({ kind, dryRun, suspectIds, store, config }: SyncContext): Promise<void> {
+async function repairSuspects({ kind, dryRun, suspectIds, store, config }: SyncContext): Promise<void> {
   if (kind !== 'repair' || dryRun || suspectIds.size === 0) return
-  await store.exclusive(() => mendRecords(store.osv, config.data.dir, [...suspectIds]))
+  await store.exclusive(() => repairRecords(store.osv, config.data.dir, [...suspectIds]))
 }

@@ -295,7 +295,7 @@ interface ReadPackages {
   readonly components: readonly TagPackage[]
   /** JSON, as `TagFindings` has it. */
   readonly subjects: string
-  readonly lacking: string | null
+  readonly incomplete: string | null
   readonly packages: number
   /** Packages of which it is not known who they are. */
   readonly unidentified: number
@@ -308,7 +308,7 @@ interface ReadPackages {
 const NOTHING_READ: ReadPackages = {
   components: [],
   subjects: '[]',
-  lacking: null,
+  incomplete: null,
   packages: 0,
   unidentified: 0,
   allReleases: 0,
@@ -365,7 +365,7 @@ function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
   return {
     components: withPackages,
     subjects,
-    lacking: sboms.find(({ lacking }) => lacking !== undefined)?.lacking ?? null,
+    incomplete: sboms.find(({ incomplete }) => incomplete !== undefined)?.incomplete ?? null,
     packages: components.size + unknown.size,
     unidentified: unknown.size,
     allReleases: allReleases.size,

@@ -69,7 +69,7 @@ function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block 
     ...(isCurrent ? [] : ['what other tags have is shown after that']),
     ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
-    ...(tag.lacking === null ? [] : [sbomGapWords(tag.lacking)]),
+    ...(tag.incomplete === null ? [] : [sbomGapWords(tag.incomplete)]),
     ...(found.listTagsWithoutVex().includes(tag.owner) ? [VEX_GAP] : []),
     ...(at === 0 ? unrecordedNotes(call, found, tag) : []),
     'a package that is listed by several package URLs counts once',

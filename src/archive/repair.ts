@@ -11,15 +11,15 @@ import { openArchive } from './zip/reader.ts'
  * Puts damaged records back from the derived archive, which has the same streams: without upstream, and whatever waits for a
  * decision there. Returns how many; what the archive does not have unchanged stays as it is.
  */
-export async function mendRecords(
-  osv: Pick<Writes['osv'], 'readArchive' | 'mendBody'>,
+export async function repairRecords(
+  osv: Pick<Writes['osv'], 'readArchive' | 'repairBody'>,
   dataDir: string,
   ids: readonly string[],
 ): Promise<number> {
   const info = osv.readArchive()
   if (info === null) return 0
   const wanted = new Map(ids.map((id) => [`${id}.json`, id]))
-  let mended = 0
+  let repaired = 0
   try {
     const archive = await openArchive(join(derivedDir(dataDir), info.file), { maxMemberBytes: 2 ** 29 })
     try {
@@ -29,7 +29,7 @@ export async function mendRecords(
           if ('refused' in member) return
           const body = gzipMember(member.deflated, sum, size)
           const sums = { size, sha256: sha256Of(member.content), bodyCrc32: crc32(body) }
-          if (osv.mendBody({ id: wanted.get(name) ?? '', body, ...sums })) mended++
+          if (osv.repairBody({ id: wanted.get(name) ?? '', body, ...sums })) repaired++
         },
       )
     } finally {
@@ -39,5 +39,5 @@ export async function mendRecords(
     const isOfArchive = error instanceof MirrorError ? error.code === 'archive' : systemCode(error)?.startsWith('E')
     if (isOfArchive !== true) throw error
   }
-  return mended
+  return repaired
 }
