@@ -130,7 +130,14 @@ const FINDINGS_CONTRACT: PathOperation = {
         ...STATE,
         tags: {
           ...LIST,
-          items: object({ id: TEXT, name: TEXT, sboms: LIST }),
+          items: object({
+            id: TEXT,
+            name: TEXT,
+            sboms: LIST,
+            notJudgedReason: MAYBE_TEXT,
+            sbomGap: MAYBE_TEXT,
+            vexGap: MAYBE_TEXT,
+          }),
         },
         next: NEXT,
       }),
