@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { type Socket, connect } from 'node:net'
 import { tmpdir } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { randomBytes } from 'node:crypto'
@@ -20,8 +21,16 @@ export const canWeigh = existsSync('/proc/self/status')
 export interface Crowded {
   readonly child: ChildProcess
   readonly port: number
-  /** Bytes of its memory that are in use. */
-  readonly memory: () => number
+  /** Watches its memory for some seconds; the most of each, in bytes. */
+  readonly watch: (seconds: number) => Promise<Weight>
+}
+
+/** Memory of a process, bytes. */
+export interface Weight {
+  /** What it has of the system; of it, what is collected later varies by chance. */
+  readonly used: number
+  /** What it keeps: heap and buffers after a collection. */
+  readonly kept: number
 }
 
 /** A question of few bytes, whose answer has 900 records of four kilobytes. */
@@ -31,7 +40,7 @@ export const QUESTION = JSON.stringify({ package: { ecosystem: 'npm', name: 'lar
  * The heap of a small container: the process has to live with it. On a machine with much memory V8 collects late, and what is
  * kept could not be told from what is not collected yet.
  */
-const SMALL_HEAP = ['--max-semi-space-size=8', '--max-old-space-size=160']
+const SMALL_HEAP = ['--expose-gc', '--max-semi-space-size=8', '--max-old-space-size=160']
 
 /** Starts a mirror that answers `QUESTION`. */
 export async function startCrowded(): Promise<Crowded> {
@@ -39,20 +48,30 @@ export async function startCrowded(): Promise<Crowded> {
   await fill(dir)
   const file = fileURLToPath(new URL('./crowd-child.ts', import.meta.url))
   const child = spawn(process.execPath, [...SMALL_HEAP, file, dir], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
     rmSync(dir, { recursive: true, force: true })
   })
-  const [said] = (await once(child.stdout, 'data')) as [Buffer]
-  const status = `/proc/${child.pid}/status`
-  return {
-    child,
-    port: Number(said.toString()),
-    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(status, 'utf8'))?.[1]) * 1024,
+  const [port] = (await once(child, 'message')) as [number]
+  return { child, port, watch: (seconds) => watch(child, seconds) }
+}
+
+async function watch(child: ChildProcess, seconds: number): Promise<Weight> {
+  const most = { used: 0, kept: 0 }
+  const onSaid = (kept: unknown): void => {
+    most.kept = Math.max(most.kept, Number(kept))
   }
+  child.on('message', onSaid)
+  for (let second = 0; second < seconds; second++) {
+    await sleep(1000)
+    const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
+    most.used = Math.max(most.used, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024)
+  }
+  child.off('message', onSaid)
+  return most
 }
 
 async function fill(dir: string): Promise<void> {
