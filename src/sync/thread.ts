@@ -1,45 +1,16 @@
 import type { Config } from '../config/schema.ts'
-import type { EventTarget } from '../base/domain/image-reference.ts'
 import { type SourceName, activeSources } from '../base/domain/sources.ts'
 import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
 import { supervise } from '../base/threads/supervisor.ts'
 import { workerFile } from '../base/threads/worker-file.ts'
 import type { Progress } from './context.ts'
-import { type RefreshResult, createRefresh } from './refresh.ts'
+import { createRefresh } from './refresh.ts'
 import { type RequestOutcome, type RunQueue, createRunQueue } from './run-queue.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './sync.worker.ts'
 
 /** The sync thread's interface for other threads. */
-export interface SyncThread {
-  /** Resolves when the thread is ready; runs that are requested before wait. Rejects when it cannot open the data folder. */
-  readonly started: Promise<void>
-  /**
-   * Queues a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
-   * more thorough kind.
-   */
-  requestSync(source: SourceName, kind: RunKind, trigger: RunTrigger): void
-  /** Queues a run as `requestSync` does. Resolves when it has ended, or cannot be made; never rejects. */
-  request(request: RunRequest): Promise<RequestOutcome>
-  /**
-   * Starts a refresh immediately for the targets of events (none: for all that changed): the catalog lists that an
-   * event can change, if a credential is configured, and the public feeds. The run of each source starts after the
-   * call; a waiting run serves both requests. Never rejects; see `RefreshResult` for what counts as success.
-   */
-  refresh(targets: readonly EventTarget[]): Promise<RefreshResult>
-  checkpoint(): void
-  /** Aborts the current runs, which commit nothing; waiting ones stay. */
-  abort(): void
-  /** Starts the runs that waited while `mayRun` said no. */
-  resume(): void
-  /**
-   * Rebuilds the derived archive if it is missing, and verifies the signatures of what was imported; does nothing during a run, which
-   * does both itself.
-   */
-  rebuildArchive(): void
-  /** Aborts the current run, which commits nothing, and ends the thread. */
-  stop(): Promise<void>
-}
+export type SyncThread = ReturnType<typeof startSyncThread>
 
 /** Start data and event handlers of the thread. */
 export interface SyncThreadDeps {
@@ -68,7 +39,7 @@ const STOPPED = 'the program is stopping'
 export { needsRepair } from '../archive/lost.ts'
 
 /** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
-export function startSyncThread(deps: SyncThreadDeps): SyncThread {
+export function startSyncThread(deps: SyncThreadDeps) {
   const { config, version, offline = false } = deps
   let stopping = false
   const requests = createRunQueue(
@@ -97,17 +68,36 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   const { started } = supervisor
   started.catch(() => undefined) // reported to the caller that waits for it
   return {
+    /** Resolves when the thread is ready; runs that are requested before wait. Rejects when it cannot open the data folder. */
     started,
-    requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
+    /**
+     * Queues a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
+     * more thorough kind.
+     */
+    requestSync: (source: SourceName, kind: RunKind, trigger: RunTrigger): void =>
+      requests.ask({ source, kind, trigger }),
+    /** Queues a run as `requestSync` does. Resolves when it has ended, or cannot be made; never rejects. */
     request: ask,
+    /**
+     * Starts a refresh immediately for the targets of events (none: for all that changed): the catalog lists that an
+     * event can change, if a credential is configured, and the public feeds. The run of each source starts after the
+     * call; a waiting run serves both requests. Never rejects; see `RefreshResult` for what counts as success.
+     */
     refresh: createRefresh(activeSources(config), ask),
-    resume: () => requests.startWaiting(),
-    abort() {
+    /** Starts the runs that waited while `mayRun` said no. */
+    resume: (): void => requests.startWaiting(),
+    /** Aborts the current runs, which commit nothing; waiting ones stay. */
+    abort(): void {
       if (supervisor.isReady) supervisor.post({ type: 'abort' })
     },
-    checkpoint: () => supervisor.post({ type: 'checkpoint' }),
-    rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
-    async stop() {
+    checkpoint: (): void => supervisor.post({ type: 'checkpoint' }),
+    /**
+     * Rebuilds the derived archive if it is missing, and verifies the signatures of what was imported; does nothing during a run, which
+     * does both itself.
+     */
+    rebuildArchive: (): void => supervisor.post({ type: 'rebuild' }),
+    /** Aborts the current run, which commits nothing, and ends the thread. */
+    async stop(): Promise<void> {
       stopping = true
       await supervisor.stop()
       requests.fail(STOPPED)

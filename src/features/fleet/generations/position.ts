@@ -79,18 +79,15 @@ function readPublishedObject(dataDir: string): Buffer | null {
 }
 
 /** How far a data folder has followed and published, as stored in it. */
-export interface StoredPosition {
-  /** The generation that was applied last; null: what is stored does not come from a fleet. */
-  readApplied(): Position | null
-  /** The object of the generation that was published last; null: none was. */
-  readPublished(): Buffer | null
-}
+export type StoredPosition = ReturnType<typeof createStoredPosition>
 
 /** Reads the position that is stored in a data folder. */
-export function createStoredPosition(dataDir: string): StoredPosition {
+export function createStoredPosition(dataDir: string) {
   return {
-    readApplied: () => readApplied(dataDir),
-    readPublished: () => readPublishedObject(dataDir),
+    /** The generation that was applied last; null: what is stored does not come from a fleet. */
+    readApplied: (): Position | null => readApplied(dataDir),
+    /** The object of the generation that was published last; null: none was. */
+    readPublished: (): Buffer | null => readPublishedObject(dataDir),
   }
 }
 

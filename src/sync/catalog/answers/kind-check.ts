@@ -16,13 +16,6 @@ import {
 } from '../../../documents/formats.ts'
 import type { DocumentContent, DocumentFormat, DocumentForm } from './document-type.ts'
 
-/** Incremental check of a document's kind. */
-interface KindCheck {
-  write(bytes: Buffer): void
-  /** Returns the detected content, or the reason why the document is not of the expected kind. */
-  end(): DocumentContent | { refused: string }
-}
-
 const HEAD_BYTES = 1024
 /** Bytes at the end of a document in which its end tag is looked for. */
 const TAIL_BYTES = 1024
@@ -37,7 +30,7 @@ export const KIND_NAMES: Readonly<Record<DocumentKind, string>> = {
 }
 
 /** Creates a check that a document is of the expected kind (CycloneDX/SPDX, VEX, in-toto), in constant memory. */
-export function createKindCheck(kind: DocumentKind): KindCheck {
+export function createKindCheck(kind: DocumentKind) {
   const outline = createOutline()
   const head: Buffer[] = []
   const style = createSearch(STYLE_SHEET)
@@ -45,7 +38,7 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
   let size = 0
   let mayBeXml = true
   return {
-    write(bytes) {
+    write(bytes: Buffer): void {
       if (size < HEAD_BYTES) head.push(Buffer.from(bytes.subarray(0, HEAD_BYTES)))
       if (size === 0) mayBeXml = !isJsonStart(bytes)
       size += bytes.length
@@ -54,7 +47,8 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
       style.write(bytes)
       tail = Buffer.concat([tail, bytes.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
     },
-    end() {
+    /** Returns the detected content, or the reason why the document is not of the expected kind. */
+    end(): DocumentContent | { refused: string } {
       if (size === 0) return { refused: 'the document is empty' }
       const first = Buffer.concat(head)
       const start = first
