@@ -113,12 +113,6 @@ export function createCatalogAnswerReader(db: Db) {
        SELECT mentioned.value, f.owner FROM catalog_fetched f, json_each(f.mentions) AS mentioned`,
     )
     .raw()
-  const counts = db
-    .prepare<[], [number, number, number]>(
-      `SELECT (SELECT count(*) FROM catalog_entry), (SELECT count(*) FROM catalog_answer WHERE status = 200),
-         (SELECT count(*) FROM catalog_document)`,
-    )
-    .raw()
   return {
     readAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
     /** Returns `answerState` of a stored answer without reading the answer itself. */
@@ -137,11 +131,6 @@ export function createCatalogAnswerReader(db: Db) {
     ),
     /** `[id, owner]` of every artifact set that an answer mentions, published or only fetched. */
     listMentions: (): [string, string][] => mentions.all(),
-    /** Numbers of stored list entries, answers and documents. */
-    countCatalog(): { entries: number; answers: number; documents: number } {
-      const [all, answers, documents] = counts.get() ?? [0, 0, 0]
-      return { entries: all, answers, documents }
-    },
   }
 }
 
