@@ -2,7 +2,8 @@ import { AWAITED_LISTS, REFRESHED_SOURCES } from '../base/domain/event-types.ts'
 import type { EventTarget } from '../base/domain/image-reference.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { RequestOutcome } from './run-queue.ts'
-import type { RunReport, RunRequest } from './runner.ts'
+import type { Run } from '../store/runs/runs.ts'
+import type { RunRequest } from './context.ts'
 
 /**
  * Result of a refresh. `ok` is true when every requested source was checked. A partial run counts as checked unless
@@ -12,7 +13,7 @@ import type { RunReport, RunRequest } from './runner.ts'
  */
 export interface RefreshResult {
   /** Reports of the runs that took place, in the order of the sources. */
-  reports: RunReport[]
+  reports: Run[]
   ok: boolean
   /** Reason in one line; null when `ok`. */
   reason: string | null
@@ -48,7 +49,7 @@ function joined(reasons: readonly string[]): string | null {
   return reasons.length === 0 ? null : [...new Set(reasons)].join('; ')
 }
 
-function refusalsOf({ source, state, message, facts }: RunReport): string[] {
+function refusalsOf({ source, state, message, facts }: Run): string[] {
   const failed = state === 'failed' || state === 'stopped' || (state === 'quarantined' && source === 'catalog')
   if (failed) return [`${source}: ${state}: ${message ?? ''}`]
   const lists = facts['listsFailed']

@@ -1,10 +1,10 @@
 import type { EventTarget } from '../base/domain/image-reference.ts'
 import type { SourceName } from '../base/domain/sources.ts'
-import type { RunKind } from '../store/runs/runs.ts'
-import type { RunReport, RunRequest } from './runner.ts'
+import type { Run, RunKind } from '../store/runs/runs.ts'
+import type { RunRequest } from './context.ts'
 
 /** Outcome of a request: the report of its run, or the reason why there is none. */
-export type RequestOutcome = { report: RunReport } | { failure: string }
+export type RequestOutcome = { report: Run } | { failure: string }
 
 /** Queue of run requests: per source, one run in progress and one waiting. */
 export type RunQueue = ReturnType<typeof createRunQueue>

@@ -6,8 +6,6 @@ import { type DueStart, type ClockReading, type StartPlan, planStarts, watchStep
 import { type Starts, readStarts } from './planning/starts.ts'
 import type { Zone } from './planning/zone.ts'
 
-export { isCronExpression } from './planning/cron.ts'
-
 /** Why a job runs: a time of its expression has come, or one was missed before the schedule was started. */
 type JobCause = 'schedule' | 'start'
 

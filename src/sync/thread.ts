@@ -1,12 +1,15 @@
+import { join } from 'node:path'
+import { isLost } from '../archive/lost.ts'
 import type { Config } from '../config/schema.ts'
 import { type SourceName, activeSources } from '../base/domain/sources.ts'
-import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
+import { derivedDir } from '../store/database/open.ts'
+import type { Reads } from '../store/reads.ts'
+import type { Run, RunKind, RunTrigger } from '../store/runs/runs.ts'
 import { supervise } from '../base/threads/supervisor.ts'
 import { workerFile } from '../base/threads/worker-file.ts'
-import type { Progress } from './context.ts'
+import type { Progress, RunRequest } from './context.ts'
 import { createRefresh } from './refresh.ts'
 import { type RequestOutcome, type RunQueue, createRunQueue } from './run-queue.ts'
-import type { RunReport, RunRequest } from './runner.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './sync.worker.ts'
 
 /** The sync thread's interface for other threads. */
@@ -20,7 +23,7 @@ export interface SyncThreadDeps {
   offline?: boolean
   /** Whether runs may start now; those that may not wait for `resume`. Missing: at any time. */
   mayRun?: () => boolean
-  onEnded(report: RunReport): void
+  onEnded(report: Run): void
   /** Called for a run that could not start, and for a failure of the thread; `request` is null then. */
   onFailed(request: RunRequest | null, message: string): void
   /** Called for a run that is tried again in a minute; `message` names the process that writes to the data folder. */
@@ -36,7 +39,14 @@ export interface SyncThreadDeps {
 
 const STOPPED = 'the program is stopping'
 
-export { needsRepair } from '../archive/lost.ts'
+/**
+ * Reports whether the sync thread repairs something before it is ready: until then the archive cannot be served, or a run that was
+ * killed seems to be running.
+ */
+export function needsRepair({ osv, runs }: Pick<Reads, 'osv' | 'runs'>, dataDir: string): boolean {
+  const info = osv.readArchive()
+  return runs.hasOpenRun() || (info !== null && isLost(join(derivedDir(dataDir), info.file), info.size))
+}
 
 /** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
 export function startSyncThread(deps: SyncThreadDeps) {

@@ -6,8 +6,6 @@ import { type Session, pathAsked } from './http/session.ts'
 import type { Method } from './http/transport.ts'
 import { walkList } from './lists/walk.ts'
 
-export type { Item, Made }
-
 /** Properties of a new key; the service chooses those that are absent. */
 interface NewApiKey {
   name: string

@@ -10,7 +10,7 @@ import { verbsOf } from '../../src/cli/verbs.ts'
 import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../sandbox/server.ts'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
 import { operatorName } from '../../src/base/domain/run-facts.ts'
 import { SYNONYMS } from '../../src/cli/verbs/synonyms.ts'
 import { flagsOf, isGroup } from '../../src/cli/verbs/verb.ts'
@@ -360,7 +360,7 @@ describe('the command line', () => {
 
   test('prints with sync --json the run reports and nothing else', async () => {
     const { out, code } = await patchmirror('sync', 'osv', '--json')
-    const [report] = JSON.parse(out) as RunReport[]
+    const [report] = JSON.parse(out) as Run[]
     expect(code).toBe(0)
     expect(report).toMatchObject({
       source: 'osv',

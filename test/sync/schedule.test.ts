@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { longTest, test } from '../support/tables.ts'
 import { createLog } from '../../src/base/log.ts'
-import { type Schedule, cronPeriod, isCronExpression, startSchedule } from '../../src/sync/schedule.ts'
+import { type Schedule, cronPeriod, startSchedule } from '../../src/sync/schedule.ts'
+import { isCronExpression } from '../../src/sync/planning/cron.ts'
 
 const HOUR = 3_600_000
 const QUIET = createLog({ level: 'error', format: 'json' }, () => undefined)

@@ -10,7 +10,8 @@ import { describeOsvScope, parseScopeText } from '../../base/domain/osv-scope.ts
 import { SWITCHES, type SourceName, activeSources, ageSecondsOf } from '../../base/domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { whyWithheld } from '../../store/runs/rejected.ts'
-import { duration, timeOf } from '../../cli/output.ts'
+import { timeOf } from '../../cli/output.ts'
+import { duration } from '../../base/time.ts'
 
 /** A source that was read, and how old its data is. */
 interface UsedSource extends MissingParts {

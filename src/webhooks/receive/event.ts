@@ -1,7 +1,7 @@
 import { isObject } from '../../base/json/objects.ts'
 import { withVendor } from '../../base/domain/event-types.ts'
 import { matchesPattern } from '../../base/domain/patterns.ts'
-import type { EventTarget } from '../../store/webhooks/inbox.ts'
+import type { EventTarget } from '../../base/domain/image-reference.ts'
 import { imagesIn } from './event-images.ts'
 
 /** The content of a verified body in any form; a body that is not understood still causes a refresh. */

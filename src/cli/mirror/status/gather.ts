@@ -1,6 +1,6 @@
 import { withNames } from '../../../config/kinds/relay-targets.ts'
 import { secretFilePath } from '../../../config/kinds/webhooks.ts'
-import { closing, withReads } from '../../store-access.ts'
+import { closing, withReads } from '../../store-reads.ts'
 import { buildStatus } from '../../../server/status/report.ts'
 import type { Status } from '../../../base/reports/status.ts'
 import { servedSources } from '../../../base/domain/sources.ts'
