@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished } from 'vitest'
-import { buildStatus } from '../../src/server/status/report.ts'
+import { buildStatus } from '../../src/server/status/status.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { DAY, contentsOf, createClock } from './fixtures.ts'
 import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog/fixtures.ts'

@@ -2,7 +2,7 @@ import { type NamedTarget, relayTargets, withNames } from '../../config/kinds/re
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import { counted } from '../../base/text.ts'
 import { closing } from '../../cli/store-reads.ts'
-import { relayStatus } from '../../server/status/report.ts'
+import { relayStatus } from '../../server/status/status.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { formatSecret } from './sender.ts'

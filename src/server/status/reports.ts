@@ -7,10 +7,10 @@ import type { BoxesStatus, EdgeTargetStatus, RegistryStatus } from '../../base/r
 import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
-import { openRegistry, openStatus } from './open-report.ts'
+import { openRegistry, openStatus } from './open-status.ts'
 import { reportedProblem } from './problem.ts'
 import { problemsOf } from './problems.ts'
-import { type StatusOptions, buildStatus, unreadStatus } from './report.ts'
+import { type StatusOptions, buildStatus, unreadStatus } from './status.ts'
 
 /** What reports on the mirror are made from. */
 export interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'>, ShownParts {
