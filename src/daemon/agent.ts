@@ -36,7 +36,6 @@ import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
 import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
 import { type RunningScrub, startScrub } from './verification/scrub.ts'
 import { type StorageWatch, watchStorage } from './storage.ts'
-import { syncSettings } from './sync-settings.ts'
 
 /** Dependencies of an agent, and its callbacks for runs. */
 interface AgentOptions {
@@ -301,7 +300,7 @@ function threadDeps(options: Wired, on: Running): SyncThreadDeps {
   return {
     offline,
     mayRun: () => on.gate?.mayRun() ?? true,
-    config: syncSettings(config),
+    config,
     version,
     onEnded(report) {
       on.server?.snapshotChanged()

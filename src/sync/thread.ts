@@ -58,7 +58,7 @@ export function startSyncThread(deps: SyncThreadDeps) {
   )
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
-    data: () => ({ config, version, offline }) satisfies WorkerStart,
+    data: () => ({ config: withoutServing(config), version, offline }) satisfies WorkerStart,
     // A sync allocates gigabytes of short-lived objects. With a young generation of 6 MB, a catalog's small answers cause twice
     // as many collections as with 12, in which the requests under way survive; a larger one only raises peak memory. With an
     // old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.
@@ -112,6 +112,16 @@ export function startSyncThread(deps: SyncThreadDeps) {
       await supervisor.stop()
       requests.fail(STOPPED)
     },
+  }
+}
+
+/** Returns settings without the keys and secrets of the serving side, with which the thread has no business. */
+function withoutServing(config: Config): Config {
+  return {
+    ...config,
+    server: { ...config.server, keys: [] },
+    relay: { ...config.relay, secret: null, targets: [] },
+    webhooks: { ...config.webhooks, secrets: [] },
   }
 }
 
