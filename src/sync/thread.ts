@@ -91,7 +91,7 @@ export function startSyncThread(deps: SyncThreadDeps) {
     /**
      * Starts a refresh immediately for the targets of events (none: for all that changed): the catalog lists that an
      * event can change, if a credential is configured, and the public feeds. The run of each source starts after the
-     * call; a waiting run serves both requests. Never rejects; see `RefreshResult` for what counts as success.
+     * call; a waiting run serves both requests. Never rejects; see `RefreshOutcome` for what counts as success.
      */
     refresh: createRefresh(activeSources(config), ask),
     /** Starts the runs that waited while `mayRun` said no. */
