@@ -8,7 +8,7 @@ import { isNarrow } from './scope/refresh-scope.ts'
 import type { SyncResult } from '../context.ts'
 import type { RemovedItems } from './removed-items.ts'
 import { NAMED } from './removals.ts'
-import { explainRemoval, quarantineChange } from '../removal-guard.ts'
+import { explainRemoval, quarantineChange } from '../refusals.ts'
 
 /**
  * Quarantines a run that would remove too many items of a list, or too many items with stored answers (as when the

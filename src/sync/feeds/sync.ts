@@ -20,7 +20,7 @@ import {
 } from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { refuseOlder } from '../older-mirror.ts'
-import { isGone, isNewest, refuseRemoval, removalLimits } from '../removal-guard.ts'
+import { isGone, isNewest, refuseRemoval, removalLimits } from '../refusals.ts'
 
 interface FetchedFeeds {
   prepared: PreparedDocument[]
