@@ -5,7 +5,7 @@ import { readHttpDate } from '../../base/time.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
 import type { RunFacts } from '../../store/runs/runs.ts'
-import type { Meta } from '../../upstream/http/response.ts'
+import type { Meta, Validators } from '../../upstream/http/response.ts'
 import { fetchRecord } from '../../upstream/osv.ts'
 import { isKeyRefused, retryAfterMs } from '../../upstream/http/errors.ts'
 import type { SyncContext } from '../context.ts'
@@ -14,13 +14,7 @@ import type { OsvPlan } from './diff.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { type Comparison, type IngestTarget, ingestArchive } from './ingest.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
-import {
-  type ArchiveValidators,
-  type UpstreamArchive,
-  type Way,
-  openUpstream,
-  singleFetchesOf,
-} from './upstream-archive.ts'
+import { type UpstreamArchive, type Way, openUpstream, singleFetchesOf } from './upstream-archive.ts'
 
 /** Result of fetching records. */
 interface FetchResult {
@@ -38,7 +32,7 @@ export interface StagedRecords {
   place: 'store' | 'staging'
   result: FetchResult
   /** Validators of the archive that was compared with the store; null: none was. */
-  compared: ArchiveValidators | null
+  compared: Validators | null
 }
 
 /**
@@ -50,7 +44,7 @@ export type FetchedRecords =
   | {
       place: 'archive'
       readInto: (target: IngestTarget) => Promise<FetchResult>
-      compared: ArchiveValidators
+      compared: Validators
       dispose: () => Promise<void>
     }
 

@@ -1,6 +1,6 @@
 import { isHtmlPage } from '../../../base/text.ts'
 import type { DocumentKind } from '../../../base/domain/resources.ts'
-import { isObject } from '../../../base/json/objects.ts'
+import { type Fields, isObject } from '../../../base/json/objects.ts'
 import { type Outline, createOutline } from '../../../base/json/outline.ts'
 import {
   type Members,
@@ -117,7 +117,7 @@ const TYPES: Readonly<Record<DocumentKind, (outline: Outline) => string | null>>
 }
 
 /** Returns whether a JSON object is itself a document of a kind, by what it contains and not by one name alone. */
-export function isDocumentValue(kind: DocumentKind, value: Item): boolean {
+export function isDocumentValue(kind: DocumentKind, value: Fields): boolean {
   const outline: Outline = { sound: true, members: textsOf(value), values: 1, list: false }
   if (attestationType(outline) !== null) return true
   if (TYPES[kind](outline) === null) return false
@@ -125,9 +125,7 @@ export function isDocumentValue(kind: DocumentKind, value: Item): boolean {
   return kind !== 'provenance' || hasAttestation(value)
 }
 
-type Item = Readonly<Record<string, unknown>>
-
-function textsOf(value: Item): Outline['members'] {
+function textsOf(value: Fields): Outline['members'] {
   const members = Object.entries(value)
   return new Map(members.map(([name, inner]) => [name, typeof inner === 'string' ? inner : null]))
 }
@@ -139,7 +137,7 @@ function isCsafByName({ members }: Outline): boolean {
 /** Members that only the header of a CSAF document has. */
 const OF_CSAF = ['csaf_version', 'tracking', 'publisher', 'category']
 
-function isCsaf({ document, item }: Item): boolean {
+function isCsaf({ document, item }: Fields): boolean {
   if (isObject(item)) return isCsaf(item)
   return isObject(document) && OF_CSAF.some((name) => name in document)
 }
