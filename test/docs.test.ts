@@ -5,10 +5,9 @@ import { parse } from 'yaml'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
 import { verbsOf } from '../src/cli/verbs.ts'
-import { listSynonyms } from '../src/cli/verbs/synonyms.ts'
+import { SYNONYMS } from '../src/cli/verbs/synonyms.ts'
 import { isGroup } from '../src/cli/verbs/verb.ts'
 import { SECTIONS, SETTINGS } from '../src/config/settings.ts'
-import { successorOf, successorOfVariable } from '../src/config/successors.ts'
 import { generatedPages } from './support/doc-pages.ts'
 import { DOCUMENTS } from './support/documents.ts'
 import { GUIDES, guideBlocks } from './support/guides/guide.ts'
@@ -186,22 +185,22 @@ test('every command that a page names in its text exists, with its options', () 
   expect(spans.filter(({ line }) => !isCommand(program, line))).toEqual([])
 })
 
-test('no document, message, alert or file of a deployment tells to run a command under a former name', () => {
+test('no document, message, alert or file of a deployment tells to run a command under another name', () => {
   const files = ['src', 'docs', 'deploy', 'config'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
   )
   const texts = ['README.md', 'CONTRIBUTING.md', 'Dockerfile', ...files].filter((path) => statSync(path).isFile())
-  const names = listSynonyms().map(([words]) => words)
-  const former = new RegExp(`patchmirror (?:-- )?(?:${names.join('|')})(?![\\w\\\\-])`, 'g') // the manual page has export\-db
+  const names = Object.keys(SYNONYMS)
+  const others = new RegExp(`patchmirror (?:-- )?(?:${names.join('|')})(?![\\w\\\\-])`, 'g') // the manual page has export\-db
   const found = texts.flatMap((path) =>
-    [...readFileSync(path, 'utf8').matchAll(former)].map(([text]) => `${path}: ${text}`),
+    [...readFileSync(path, 'utf8').matchAll(others)].map(([text]) => `${path}: ${text}`),
   )
   expect(found).toEqual([])
-  expect('run "patchmirror verify --repair"').toMatch(former)
-  expect('run "patchmirror export-db"').not.toMatch(former)
+  expect('run "patchmirror verify --repair"').toMatch(others)
+  expect('run "patchmirror export-db"').not.toMatch(others)
 })
 
-test('every setting that a page names is there, and none has its former name', () => {
+test('every setting that a page names is there', () => {
   const keys = new Set(SETTINGS.map(({ key }) => key))
   const variables = new Set(SETTINGS.map(({ env }) => env))
   const named = DOCUMENTS.filter((page) => page !== 'CHANGELOG.md').flatMap((page) => {
@@ -212,9 +211,7 @@ test('every setting that a page names is there, and none has its former name', (
     return [...spans, ...blocks, ...environment].map((name) => ({ page, name }))
   })
   const isFound = (name: string): boolean => keys.has(name) || variables.has(name)
-  const former = named.filter(({ name }) => successorOf(name) !== null || successorOfVariable(name) !== null)
   expect(named.filter(({ name }) => isFound(name)).length).toBeGreaterThan(150)
-  expect(former.filter(({ name }) => !isFound(name))).toEqual([])
   const sections = new Set(SECTIONS)
   const unknown = named.filter(({ name }) => sections.has(name.split('.')[0] ?? '') && !isFound(name))
   expect(unknown.filter(({ name }) => !NO_SETTINGS.has(name))).toEqual([])

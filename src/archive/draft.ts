@@ -21,25 +21,7 @@ export interface BuiltArchive extends Omit<ArchiveInfo, 'changed'> {
 }
 
 /** An archive that is being built. */
-export interface Draft {
-  /** Begins to add records, in id order: with all the parts up to `end`. The first part begins at `from`, which must be empty or the id of the first record. */
-  begin(from: string): void
-  /** Adds a record without reading the store. */
-  add(record: DraftRecord): void
-  /** Adds a member of another archive, whose bytes the caller has proved. Throws `proof` for a record that is not `expected`. */
-  addMember(member: ArchiveMember): void
-  /** Adds the stored records from `from` (inclusive) to `before` (exclusive; null: the end). Throws `proof` as `addMember`. */
-  addStored(from: string, before: string | null): void
-  end(): void
-  /** Copies parts unchanged from another archive, which is open for reading. Returns the bytes of their entries. */
-  adopt(parts: readonly ArchivePart[], members: Adopted, source: number): number
-  /** Completes the file and renames it to its final name. */
-  finish(meanwhile?: Meanwhile): Promise<BuiltArchive>
-  /** False after `close`. */
-  isOpen(): boolean
-  /** Closes the file, if it is open; an unfinished one is removed. */
-  close(): void
-}
+export type Draft = ReturnType<typeof createDraft>
 
 /** Is called with an archive while the disk still writes it; the file gets its name afterwards. */
 export type Meanwhile = (built: BuiltArchive) => void
@@ -58,11 +40,7 @@ const PIECE = 1 << 18
 const synced = promisify(fdatasync)
 
 /** Creates an unfinished archive in the derived folder. */
-export function createDraft(
-  store: Pick<OsvReader, 'eachContent'>,
-  dir: string,
-  expected: (id: string) => boolean,
-): Draft {
+export function createDraft(store: Pick<OsvReader, 'eachContent'>, dir: string, expected: (id: string) => boolean) {
   dropUnfinished(dir)
   const temporary = join(dir, `building-${process.pid}.zip`)
   const fd = openSync(temporary, 'w', PRIVATE_FILE)
@@ -81,18 +59,24 @@ export function createDraft(
   }
   let isOpen = true
   return {
+    /** Begins to add records, in id order: with all the parts up to `end`. The first part begins at `from`, which must be empty or the id of the first record. */
     begin,
-    add: (record) => add(memberOf(record)),
+    /** Adds a record without reading the store. */
+    add: (record: DraftRecord): void => add(memberOf(record)),
+    /** Adds a member of another archive, whose bytes the caller has proved. Throws `proof` for a record that is not `expected`. */
     addMember: addExpected,
-    addStored: (from, before) => eachStored(store.eachContent(from, before), addExpected),
+    /** Adds the stored records from `from` (inclusive) to `before` (exclusive; null: the end). Throws `proof` as `addMember`. */
+    addStored: (from: string, before: string | null): void => eachStored(store.eachContent(from, before), addExpected),
     end,
-    adopt(adopted, members, source) {
+    /** Copies parts unchanged from another archive, which is open for reading. Returns the bytes of their entries. */
+    adopt(adopted: readonly ArchivePart[], members: Adopted, source: number): number {
       const used = zip.adopt(members)
       readRange(source, members.from, members.bytes, piece, (chunk) => writeAll(fd, chunk))
       for (const part of adopted) parts.push(part)
       return used
     },
-    async finish(meanwhile) {
+    /** Completes the file and renames it to its final name. */
+    async finish(meanwhile?: Meanwhile): Promise<BuiltArchive> {
       const counts = zip.finish()
       const sums = sumsOf(parts, summer.take())
       const built = { ...counts, ...sums, written, patched: written.length < parts.length }
@@ -105,8 +89,10 @@ export function createDraft(
       renameSync(temporary, join(dir, built.file))
       return built
     },
-    isOpen: () => isOpen,
-    close() {
+    /** False after `close`. */
+    isOpen: (): boolean => isOpen,
+    /** Closes the file, if it is open; an unfinished one is removed. */
+    close(): void {
       if (!isOpen) return
       isOpen = false
       closeSync(fd)

@@ -23,12 +23,7 @@ interface TlsServer {
 }
 
 /** What follows the files of a certificate. */
-export interface CertificateFollower {
-  /** Reads the files now; a changed pair is used for new connections. */
-  renew(): void
-  /** Stops looking at the files. */
-  stop(): void
-}
+export type CertificateFollower = ReturnType<typeof followCertificate>
 
 /** A certificate is renewed every few weeks; a minute late is early enough. */
 const RENEWAL_MS = 60_000
@@ -49,7 +44,7 @@ export function followCertificate(
   server: TlsServer,
   files: CertificateFiles,
   { section, used, log, everyMs = RENEWAL_MS }: FollowOptions,
-): CertificateFollower {
+) {
   let last: KeyPair | null = used
   let fault: string | null = null
   const renew = (): void => {
@@ -70,7 +65,12 @@ export function followCertificate(
     }
   }
   const timer = setInterval(renew, everyMs).unref()
-  return { renew, stop: () => clearInterval(timer) }
+  return {
+    /** Reads the files now; a changed pair is used for new connections. */
+    renew,
+    /** Stops looking at the files. */
+    stop: (): void => clearInterval(timer),
+  }
 }
 
 interface FollowOptions {

@@ -31,16 +31,10 @@ export async function runPool<T>(
  * Cooperative scheduler for work that would block the serving thread for long: resumes at most one waiting task per
  * event-loop iteration, so that other requests are served between two of them.
  */
-export interface FairQueue {
-  /**
-   * Resolves when the caller may run. Addresses take turns, so that one with many tasks takes no more time than one with a
-   * single task; callers of one address are resumed in the order of their calls.
-   */
-  next(address?: string): Promise<void>
-}
+export type FairQueue = ReturnType<typeof createFairQueue>
 
 /** Creates a queue in which addresses take turns. */
-export function createFairQueue(): FairQueue {
+export function createFairQueue() {
   /** Callers by address; the address whose turn is next comes first. */
   const waiting = new Map<string, (() => void)[]>()
   let due = false
@@ -56,7 +50,11 @@ export function createFairQueue(): FairQueue {
     if (due) setImmediate(call)
   }
   return {
-    next: (address = '') =>
+    /**
+     * Resolves when the caller may run. Addresses take turns, so that one with many tasks takes no more time than one with a
+     * single task; callers of one address are resumed in the order of their calls.
+     */
+    next: (address = ''): Promise<void> =>
       new Promise((resolve) => {
         const callers = waiting.get(address)
         if (callers === undefined) waiting.set(address, [resolve])

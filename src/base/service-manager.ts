@@ -1,20 +1,6 @@
 import { execFile } from 'node:child_process'
 import { messageOf } from './errors.ts'
 
-/** The service manager that started the daemon, as systemd for a unit of `Type=notify`; its messages are sent in order. */
-interface ServiceManager {
-  /** The daemon listens, or has finished to reload. */
-  ready(status: string): void
-  /** The settings are being read again; `ready` follows. */
-  reloading(): void
-  /** The daemon is ending. */
-  stopping(): void
-  /** Reports at half of the watchdog's time that the daemon works, as long as `answers` resolves with true. */
-  watch(answers: () => Promise<boolean>): void
-  /** Resolves when all messages are sent; nothing is sent for the watchdog from then on. */
-  close(): Promise<void>
-}
-
 interface ManagerOptions {
   readonly env: NodeJS.ProcessEnv
   readonly pid: number
@@ -29,7 +15,7 @@ const SEND_MS = 10_000
  * by the command `systemd-notify`, because Node has no datagram sockets in the file system; the unit therefore needs
  * `NotifyAccess=all`.
  */
-export function serviceManager({ env, pid, warn }: ManagerOptions): ServiceManager {
+export function serviceManager({ env, pid, warn }: ManagerOptions) {
   const isOn = (env['NOTIFY_SOCKET'] ?? '') !== ''
   let last = Promise.resolve()
   let complaint = ''
@@ -44,10 +30,14 @@ export function serviceManager({ env, pid, warn }: ManagerOptions): ServiceManag
     })
   }
   return {
-    ready: (status) => send('READY=1', `STATUS=${status}`),
-    reloading: () => send('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
-    stopping: () => send('STOPPING=1', 'STATUS=stopping'),
-    watch(answers) {
+    /** The daemon listens, or has finished to reload. */
+    ready: (status: string): void => send('READY=1', `STATUS=${status}`),
+    /** The settings are being read again; `ready` follows. */
+    reloading: (): void => send('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
+    /** The daemon is ending. */
+    stopping: (): void => send('STOPPING=1', 'STATUS=stopping'),
+    /** Reports at half of the watchdog's time that the daemon works, as long as `answers` resolves with true. */
+    watch(answers: () => Promise<boolean>): void {
       const interval = isOn ? watchdogMs(env, pid) : null
       if (interval === null) return
       let asking = false
@@ -59,7 +49,8 @@ export function serviceManager({ env, pid, warn }: ManagerOptions): ServiceManag
       }
       timer = setInterval(() => void look(), interval / 2).unref()
     },
-    async close() {
+    /** Resolves when all messages are sent; nothing is sent for the watchdog from then on. */
+    async close(): Promise<void> {
       clearInterval(timer)
       await last
     },

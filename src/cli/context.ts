@@ -4,7 +4,8 @@ import { toIso } from '../base/time.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { checkProxies, describeUnusableExceptions } from '../config/proxies.ts'
 import { isLocked } from '../store/database/lock.ts'
-import { cronPeriod, isCronExpression } from '../sync/schedule.ts'
+import { cronPeriod } from '../sync/schedule.ts'
+import { isCronExpression } from '../sync/planning/cron.ts'
 
 /** Options that every command takes. */
 export interface GlobalOptions {

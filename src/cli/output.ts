@@ -1,5 +1,3 @@
-export { duration } from '../base/time.ts'
-
 type Row = readonly string[]
 
 /** Least width of the column whose texts are broken to fit, and least width of a terminal that is respected, characters. */

@@ -2,7 +2,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../base/errors.ts'
 import { VERSION } from '../base/version.ts'
-import { SOURCES, SWITCHES, type SourceName, activeSources } from '../base/domain/sources.ts'
+import { SOURCES, SWITCHES, type SourceName, activeSources, isPrivateSource } from '../base/domain/sources.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
@@ -27,7 +27,7 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
   const named = SOURCES.filter((source) => names.includes(source))
   const off = named.find((source) => !active.includes(source))
   if (off === undefined) return named
-  const why = off === 'catalog' || off === 'identity' ? `: ${SWITCHES[off]}` : ''
+  const why = isPrivateSource(off) ? `: ${SWITCHES[off]}` : ''
   throw new MirrorError('config', `the source ${off} is switched off${why}`)
 }
 

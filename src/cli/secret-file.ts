@@ -3,18 +3,13 @@ import { PRIVATE_FILE } from '../base/files.ts'
 import { MirrorError, messageOf, systemCode } from '../base/errors.ts'
 
 /** A new file that only its owner may read, for a secret that is shown once. */
-export interface SecretFile {
-  /** Writes the secret as a line and closes the file; throws when it is not surely on disk. */
-  write(secret: string): void
-  /** Takes the file away again. */
-  discard(): void
-}
+export type SecretFile = ReturnType<typeof createSecretFile>
 
 /**
  * Makes the file before the secret is, so that none is lost for want of a place. One that is there already is left
  * alone, also when it is a link. Throws `usage`.
  */
-export function createSecretFile(path: string): SecretFile {
+export function createSecretFile(path: string) {
   const file = open(path)
   let isOpen = true
   const close = (): void => {
@@ -22,12 +17,14 @@ export function createSecretFile(path: string): SecretFile {
     isOpen = false
   }
   return {
-    write(secret) {
+    /** Writes the secret as a line and closes the file; throws when it is not surely on disk. */
+    write(secret: string): void {
       writeFileSync(file, `${secret}\n`)
       fsyncSync(file)
       close()
     },
-    discard() {
+    /** Takes the file away again. */
+    discard(): void {
       close()
       rmSync(path, { force: true })
     },

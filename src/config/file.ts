@@ -3,7 +3,6 @@ import type * as Yaml from 'yaml'
 import { messageOf, systemCode } from '../base/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
-import { isFormerSection, successorOf } from './successors.ts'
 import { fileHint, suggestSection, suggestSetting } from './suggest.ts'
 import { readNamedFile } from '../base/files.ts'
 
@@ -81,8 +80,7 @@ function isEmpty(node: unknown): boolean {
 function readSection(reading: Reading, pair: Pair): void {
   const { name, where } = nameOf(reading, pair)
   const section = resolveAlias(reading, pair.value)
-  if (!SECTIONS.includes(name) && !isFormerSection(name))
-    reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
+  if (!SECTIONS.includes(name)) reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
   else if (yaml().isMap(section)) for (const item of section.items) readValue(reading, name, item)
   else if (!isEmpty(section))
     reading.problems.push(`${name} (${where}): not a mapping: its settings go below it, indented`)
@@ -93,7 +91,7 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
   const key = `${section}.${name}`
   const setting = SETTINGS.find((candidate) => candidate.key === key)
   if (setting === undefined) {
-    reading.problems.push(`${key} (${where}): ${successorOf(key) ?? unknownKey(key)}`)
+    reading.problems.push(`${key} (${where}): ${unknownKey(key)}`)
     return
   }
   try {

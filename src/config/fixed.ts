@@ -21,7 +21,7 @@ export const FIXED = {
   sync: {
     /** The longest random delay before a scheduled start: mirrors with the same schedule must not arrive together. */
     jitterSeconds: 60,
-    /** A scheduled run that was missed is made once as soon as possible: the machine was off, or its clock was set forward. */
+    /** A daemon makes at its start, once, what was missed while it did not run; tests that want no run begin without. */
     catchUp: true,
   },
   verify: {

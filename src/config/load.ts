@@ -14,7 +14,6 @@ import { maskSecret } from './kinds/keys.ts'
 import { ENV_PREFIX, type NamedSetting, SECTIONS, SETTINGS } from './settings.ts'
 import { isKeyMaterial } from './kinds/pem-files.ts'
 import { isEmpty, secretText } from './secret-files.ts'
-import { successorOfVariable } from './successors.ts'
 import { suggestSetting } from './suggest.ts'
 import type { Values } from './table.ts'
 
@@ -221,8 +220,6 @@ function unknownVariable(env: Environment, name: string): string[] {
   const owner = SETTINGS.find(({ env: known }) => name === `${known}_FILE`)
   if (owner !== undefined)
     return [`${name}: ${owner.key} is not secret, so it cannot come from a file; use ${owner.env}`]
-  const successor = successorOfVariable(name)
-  if (successor !== null) return [`${name}: ${successor}`]
   const near = suggestSetting(name.slice(ENV_PREFIX.length))
   const meant = name.endsWith('_FILE') ? near?.fileEnv : null
   const hint = near === null ? '' : `; did you mean ${meant ?? near.env}?`

@@ -68,7 +68,7 @@ export function configError(problems: readonly string[]): ConfigError {
   return new ConfigError([`${count} in the configuration:`, ...lines].join('\n'), problems)
 }
 
-/** A \`config\` error with each problem by itself. */
+/** A `config` error with each problem by itself. */
 export class ConfigError extends MirrorError {
   readonly problems: readonly string[]
   constructor(message: string, problems: readonly string[]) {

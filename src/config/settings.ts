@@ -29,25 +29,3 @@ export const SETTINGS: readonly NamedSetting[] = Object.entries(SCHEMA).flatMap(
 
 /** The names of the sections, in the order of the schema. */
 export const SECTIONS: readonly string[] = Object.keys(SCHEMA)
-
-/** A setting's documentation, for the manual and for `patchmirror config`. */
-interface Explanation {
-  readonly key: string
-  readonly env: string
-  readonly fileEnv: string | null
-  readonly secret: boolean
-  readonly allowed: string
-  readonly example: string
-}
-
-/** Lists every setting with its environment variables, what it accepts and an example. */
-export function explainKeys(): Explanation[] {
-  return SETTINGS.map(({ key, env, fileEnv, setting: { secret, allowed, example } }) => ({
-    key,
-    env,
-    fileEnv,
-    secret,
-    allowed,
-    example,
-  }))
-}

@@ -1,4 +1,4 @@
-import { readyFolder } from '../store/database/copies.ts'
+import { readyFolder } from '../store/database/open.ts'
 import { followNumbers } from '../store/restored.ts'
 import { catalogRoutes } from '../server/catalog/routes.ts'
 import { deliveryRoutes } from '../server/deliveries.ts'
@@ -15,10 +15,9 @@ import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { checkLocks } from '../store/lock-effect.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
-import type { RunKind } from '../store/runs/runs.ts'
+import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { Progress } from '../sync/context.ts'
 import { noteProgress } from '../sync/progress.ts'
-import type { RunReport } from '../sync/runner.ts'
 import type { Schedule } from '../sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, needsRepair, startSyncThread } from '../sync/thread.ts'
 import { collectWhenIdle } from '../base/threads/idle-memory.ts'
@@ -37,7 +36,6 @@ import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
 import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
 import { type RunningScrub, startScrub } from './verification/scrub.ts'
 import { type StorageWatch, watchStorage } from './storage.ts'
-import { syncSettings } from './sync-settings.ts'
 
 /** Dependencies of an agent, and its callbacks for runs. */
 interface AgentOptions {
@@ -49,7 +47,7 @@ interface AgentOptions {
   /** No connections: no schedules run, and any connection attempt fails. */
   offline?: boolean
   onProgress?: (progress: Progress) => void
-  onEnded?: (report: RunReport) => void
+  onEnded?: (report: Run) => void
   onRunLost?: (source: SourceName | null) => void
 }
 
@@ -302,7 +300,7 @@ function threadDeps(options: Wired, on: Running): SyncThreadDeps {
   return {
     offline,
     mayRun: () => on.gate?.mayRun() ?? true,
-    config: syncSettings(config),
+    config,
     version,
     onEnded(report) {
       on.server?.snapshotChanged()

@@ -3,8 +3,8 @@ import type { Logger } from '../base/log.ts'
 import { createDue } from '../base/pacing.ts'
 import { toIso } from '../base/time.ts'
 import type { SourceName } from '../base/domain/sources.ts'
-import type { Progress } from '../sync/context.ts'
-import type { RunReport, RunRequest } from '../sync/runner.ts'
+import type { Progress, RunRequest } from '../sync/context.ts'
+import type { Run } from '../store/runs/runs.ts'
 
 /** Causes that several runs have in common, and what helps. */
 const SHARED: Partial<Record<string, string>> = {
@@ -18,9 +18,9 @@ const SHARED: Partial<Record<string, string>> = {
  * Creates the log of runs. What several of them fail for is an error when it begins, with what helps, and a line at level info
  * when it is over; the runs between are at level info.
  */
-export function createRunLog(log: Logger, now: () => number): (report: RunReport) => void {
+export function createRunLog(log: Logger, now: () => number): (report: Run) => void {
   const open = new Map<string, { readonly since: string; readonly sources: Set<SourceName> }>()
-  const settle = ({ source, state }: RunReport): void => {
+  const settle = ({ source, state }: Run): void => {
     if (state === 'failed' || state === 'stopped') return
     for (const [code, { since, sources }] of open) {
       if (!sources.delete(source) || sources.size > 0) continue
@@ -46,7 +46,7 @@ export function createRunLog(log: Logger, now: () => number): (report: RunReport
 }
 
 /** Logs a run that has ended: a failed one as an error, one with doubts or gaps as a warning, one stopped on request as neither. */
-export function logRun(log: Logger, report: RunReport): void {
+export function logRun(log: Logger, report: Run): void {
   const { id, source, kind, state, message, code, facts } = report
   const fields = { run: id, source, kind, state, code, facts }
   const text = `${source} ${kind}: ${state}: ${message ?? ''}`

@@ -17,16 +17,8 @@ interface ReloadOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>
 }
 
-/** Reads the settings of a running daemon again. */
-interface Reloader {
-  /** Takes over what can be changed while the daemon runs, and logs what is in force and what requires a restart. Never throws. */
-  readonly reload: () => void
-  /** Returns what other processes may know of the settings in use. */
-  readonly used: () => Omit<DaemonSettings, 'instance'>
-}
-
 /** Creates what handles SIGHUP. No value is logged. */
-export function createReload({ started, read, apply, log }: ReloadOptions): Reloader {
+export function createReload({ started, read, apply, log }: ReloadOptions) {
   let last = started
   let used = usedSettings(started)
   let reloads = 0
@@ -48,12 +40,14 @@ export function createReload({ started, read, apply, log }: ReloadOptions): Relo
     return { problem: null, inForce, restart }
   }
   return {
-    reload() {
+    /** Takes over what can be changed while the daemon runs, and logs what is in force and what requires a restart. Never throws. */
+    reload(): void {
       found = readAgain()
       reloads += 1
       logReload(found, log)
     },
-    used: () => ({ ...used, reloads, last: found }),
+    /** Returns what other processes may know of the settings in use. */
+    used: (): Omit<DaemonSettings, 'instance'> => ({ ...used, reloads, last: found }),
   }
 }
 

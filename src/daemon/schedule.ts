@@ -68,29 +68,19 @@ const CATALOG_RECONCILE = '*/15 * * * *'
 const RETRY_MS = 60_000
 
 /** The runs that are tried again before their schedule. */
-export interface RunRetries {
-  /** A first sync failed: it is tried again, unless something is stored by then. */
-  plan(source: SourceName): void
-  /** A run was postponed: it is tried again by its queue. */
-  postponed(source: SourceName): void
-  /** When a run of a source is tried again, Unix milliseconds; null: at its schedule. */
-  nextAt(source: SourceName): number | null
-  /** Tries nothing again from now on. */
-  stop(): void
-}
+export type RunRetries = ReturnType<typeof createRetries>
 
 /** Creates the retries; `retry` requests a run. */
-export function createRetries(
-  isStored: (source: SourceName) => boolean,
-  retry: (source: SourceName) => void,
-): RunRetries {
+export function createRetries(isStored: (source: SourceName) => boolean, retry: (source: SourceName) => void) {
   const dueAt = new Map<SourceName, number>() // elapsed time: the time of day may be set meanwhile
   const timers = new Map<SourceName, NodeJS.Timeout>()
   let isStopped = false
   const postponed = (source: SourceName): void => void dueAt.set(source, performance.now() + RETRY_MS)
   return {
+    /** A run was postponed: it is tried again by its queue. */
     postponed,
-    plan(source) {
+    /** A first sync failed: it is tried again, unless something is stored by then. */
+    plan(source: SourceName): void {
       if (isStopped) return // the run was stopped with the daemon
       postponed(source)
       clearTimeout(timers.get(source))
@@ -99,11 +89,13 @@ export function createRetries(
       }
       timers.set(source, setTimeout(again, RETRY_MS).unref())
     },
-    stop() {
+    /** Tries nothing again from now on. */
+    stop(): void {
       isStopped = true
       timers.forEach(clearTimeout)
     },
-    nextAt(source) {
+    /** When a run of a source is tried again, Unix milliseconds; null: at its schedule. */
+    nextAt(source: SourceName): number | null {
       const wait = (dueAt.get(source) ?? 0) - performance.now()
       return wait > 0 ? Date.now() + wait : null
     },

@@ -15,13 +15,10 @@ interface Happenings {
 }
 
 /** Tells what happens to all that follow it, in the order in which they were added. */
-export interface Signals {
-  on<Name extends keyof Happenings>(name: Name, follow: Happenings[Name]): void
-  send<Name extends keyof Happenings>(name: Name, ...about: Parameters<Happenings[Name]>): void
-}
+export type Signals = ReturnType<typeof createSignals>
 
 /** Creates the signals of a daemon. */
-export function createSignals(): Signals {
+export function createSignals() {
   const followers: { readonly [Name in keyof Happenings]: Happenings[Name][] } = {
     served: [],
     views: [],
@@ -31,8 +28,9 @@ export function createSignals(): Signals {
     schedules: [],
   }
   return {
-    on: (name, follow) => void followers[name].push(follow),
-    send(name, ...about) {
+    on: <Name extends keyof Happenings>(name: Name, follow: Happenings[Name]): void =>
+      void followers[name].push(follow),
+    send<Name extends keyof Happenings>(name: Name, ...about: Parameters<Happenings[Name]>): void {
       for (const follow of followers[name]) (follow as (...about: unknown[]) => void)(...about)
     },
   }

@@ -27,26 +27,6 @@ interface StoredVersions {
   readonly atStart: Version | null
 }
 
-/** Judges the records of one run, one after the other. */
-interface RecordGuard {
-  /**
-   * Compares a record that is about to be stored, with its stamp in the index, with the stored one. `stampBefore` is asked only
-   * for a stamp that is far in the future.
-   */
-  see(
-    after: Version & { readonly id: string; readonly modified: string },
-    stored: StoredVersions,
-    stampBefore: () => string | null,
-  ): void
-  /** Notes a stored record that is to be removed because of its new content, whose stamp is `modified`. */
-  leave(id: string, modified: string, because: string): void
-  /** Notes a stored record that is not listed any more. */
-  remove(id: string): void
-  verdict(): GuardVerdict
-  /** Ids of the records that are as they were when the window began. */
-  restored(): readonly string[]
-}
-
 /** A record that was seen: its id, its digest, the stamps that may be in the future, and whether it was compared with the stored one. */
 interface Seen {
   readonly id: string
@@ -56,7 +36,7 @@ interface Seen {
 }
 
 /** Creates a guard for one run. `stored`: number of records before it; `now`: Unix milliseconds. */
-export function createRecordGuard(standard: Standard, stored: number, now: number): RecordGuard {
+export function createRecordGuard(standard: Standard, stored: number, now: number) {
   const count = createDoubtCount(standard)
   const restored: string[] = []
   const newIds = createNewIds()
@@ -83,7 +63,15 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
   }
   const seen = createPairBatch(decide)
   return {
-    see(after, { before, atStart }, stampBefore) {
+    /**
+     * Compares a record that is about to be stored, with its stamp in the index, with the stored one. `stampBefore` is asked only
+     * for a stamp that is far in the future.
+     */
+    see(
+      after: Version & { readonly id: string; readonly modified: string },
+      { before, atStart }: StoredVersions,
+      stampBefore: () => string | null,
+    ): void {
       const { id, modified } = after
       const stamps: unknown[] = isFuture(modified) && !isFuture(stampBefore()) ? [modified] : []
       const content = after.sha256.toString('base64')
@@ -93,24 +81,21 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
       const disguise = before === null ? disguiseIn(id) : null
       if (disguise !== null) count.note({ kind: 'nameDisguised', name: id, content, because: disguise, packages: [] })
     },
-    leave: (name, content, because) => {
+    /** Notes a stored record that is to be removed because of its new content, whose stamp is `modified`. */
+    leave: (name: string, content: string, because: string): void => {
       count.note({ kind: 'affectedLost', name, content, because, packages: [] })
     },
-    remove: (name) => {
-      count.note({
-        kind: 'removed',
-        name,
-        content: '',
-        because: 'not listed any more',
-        packages: [],
-      })
+    /** Notes a stored record that is not listed any more. */
+    remove: (name: string): void => {
+      count.note({ kind: 'removed', name, content: '', because: 'not listed any more', packages: [] })
     },
-    verdict() {
+    verdict(): GuardVerdict {
       seen.decide()
       noteRuledOut(standard, newIds, count)
       return count.verdict()
     },
-    restored: () => restored,
+    /** Ids of the records that are as they were when the window began. */
+    restored: (): readonly string[] => restored,
   }
 }
 

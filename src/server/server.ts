@@ -254,17 +254,11 @@ interface ConnectionParts {
   readonly account: Account
 }
 
-/** The connections of the server's port. */
-interface Connections {
-  /** Lets them end; resolves with `closed`, when all are. After the grace time those that are left are cut off. */
-  close(closed: Promise<unknown>): Promise<void>
-}
-
 /** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */
 const RESERVE = 16
 
 /** Opens the fast path of a server, and limits its connections. */
-function openConnections(server: Server, parts: ConnectionParts): Connections {
+function openConnections(server: Server, parts: ConnectionParts) {
   const { config, log, metrics, served, publicHeads, closeGraceMs } = parts
   const isFast = (): boolean => !config.log.access && log?.isLevelEnabled('debug') !== true
   const fastPath = openFastRecords(server, served, publicHeads, {
@@ -277,7 +271,8 @@ function openConnections(server: Server, parts: ConnectionParts): Connections {
   })
   const limit = limitConnections(server, limitsOf(parts))
   return {
-    close(closed) {
+    /** Lets them end; resolves with `closed`, when all are. After the grace time those that are left are cut off. */
+    close(closed: Promise<unknown>): Promise<void> {
       fastPath.close()
       return drain(server, limit, closed, closeGraceMs)
     },

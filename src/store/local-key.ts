@@ -1,8 +1,8 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCode } from '../base/errors.ts'
-import { isUnreadable } from './database/faults.ts'
-import { namingFaults, openWriter } from './database/open.ts'
+import { isUnreadable, namingFaults } from './database/faults.ts'
+import { openWriter } from './database/open.ts'
 import { replacePrivateFile } from '../base/files.ts'
 import { createKeyWriter, isKeyForm, isSameKey, shownPrefix } from './keys.ts'
 

@@ -1,5 +1,6 @@
 import type { SourceName } from '../base/domain/sources.ts'
-import { type Db, namingFaults, openReader } from './database/open.ts'
+import { type Db, openReader } from './database/open.ts'
+import { namingFaults } from './database/faults.ts'
 import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreReader } from './catalog/documents.ts'
 import { createNewTagReader, createAnnouncedReader } from './catalog/tags.ts'

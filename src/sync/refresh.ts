@@ -1,30 +1,18 @@
-import { AWAITED_LISTS, REFRESHED_SOURCES } from '../base/domain/event-types.ts'
+import { AWAITED_LISTS, REFRESHED_SOURCES, type RefreshOutcome } from '../base/domain/event-types.ts'
 import type { EventTarget } from '../base/domain/image-reference.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { RequestOutcome } from './run-queue.ts'
-import type { RunReport, RunRequest } from './runner.ts'
+import type { Run } from '../store/runs/runs.ts'
+import type { RunRequest } from './context.ts'
 
 /**
- * Result of a refresh. `ok` is true when every requested source was checked. A partial run counts as checked unless
- * it could not read the list of tags; `findAnnounced` decides whether the announced tag is there. A quarantined
- * catalog run does not count, because it publishes nothing. A quarantined feed counts: it waits for the operator's
- * decision, and a retry would change nothing.
+ * Creates the refresh function; `ask` requests one run. The catalog run fetches only what an event can change. `reports`: the runs that
+ * took place, in the order of the sources.
  */
-export interface RefreshResult {
-  /** Reports of the runs that took place, in the order of the sources. */
-  reports: RunReport[]
-  ok: boolean
-  /** Reason in one line; null when `ok`. */
-  reason: string | null
-  /** Why the catalog was not checked, in which announced images appear; null when it was, whatever other sources did. */
-  imageReason: string | null
-}
-
-/** Creates the refresh function; `ask` requests one run. The catalog run fetches only what an event can change. */
 export function createRefresh(
   active: readonly SourceName[],
   ask: (request: RunRequest) => Promise<RequestOutcome>,
-): (targets: readonly EventTarget[]) => Promise<RefreshResult> {
+): (targets: readonly EventTarget[]) => Promise<RefreshOutcome & { reports: Run[] }> {
   const sources = active.filter((source) => REFRESHED_SOURCES.includes(source))
   return async (targets) => {
     const outcomes = await Promise.all(
@@ -48,7 +36,7 @@ function joined(reasons: readonly string[]): string | null {
   return reasons.length === 0 ? null : [...new Set(reasons)].join('; ')
 }
 
-function refusalsOf({ source, state, message, facts }: RunReport): string[] {
+function refusalsOf({ source, state, message, facts }: Run): string[] {
   const failed = state === 'failed' || state === 'stopped' || (state === 'quarantined' && source === 'catalog')
   if (failed) return [`${source}: ${state}: ${message ?? ''}`]
   const lists = facts['listsFailed']

@@ -1,22 +1,13 @@
 import type { EventTarget } from '../base/domain/image-reference.ts'
 import type { SourceName } from '../base/domain/sources.ts'
-import type { RunKind } from '../store/runs/runs.ts'
-import type { RunReport, RunRequest } from './runner.ts'
+import type { Run, RunKind } from '../store/runs/runs.ts'
+import type { RunRequest } from './context.ts'
 
 /** Outcome of a request: the report of its run, or the reason why there is none. */
-export type RequestOutcome = { report: RunReport } | { failure: string }
+export type RequestOutcome = { report: Run } | { failure: string }
 
 /** Queue of run requests: per source, one run in progress and one waiting. */
-export interface RunQueue {
-  /** Queues a run that starts after this call. `onOutcome` is called exactly once. */
-  ask(request: RunRequest, onOutcome?: (outcome: RequestOutcome) => void): void
-  /** Records the end of a source's run and starts the waiting one. */
-  ended(source: SourceName, outcome: RequestOutcome): void
-  /** Starts the waiting runs that can start. */
-  startWaiting(): void
-  /** Reports `reason` to all waiting callers after the thread has exited; runs that have not started stay queued. */
-  fail(reason: string): void
-}
+export type RunQueue = ReturnType<typeof createRunQueue>
 
 interface Slot {
   request: RunRequest
@@ -27,7 +18,7 @@ interface Slot {
  * Creates the queue. A run that was in progress when the thread exited is not repeated: it may be the cause of the
  * exit.
  */
-export function createRunQueue(start: (request: RunRequest) => void, canStart: () => boolean): RunQueue {
+export function createRunQueue(start: (request: RunRequest) => void, canStart: () => boolean) {
   const running = new Map<SourceName, Slot>()
   const waiting = new Map<SourceName, Slot>()
   const startWaiting = (): void => {
@@ -39,21 +30,25 @@ export function createRunQueue(start: (request: RunRequest) => void, canStart: (
     }
   }
   return {
+    /** Starts the waiting runs that can start. */
     startWaiting,
-    ask(request, onOutcome) {
+    /** Queues a run that starts after this call. `onOutcome` is called exactly once. */
+    ask(request: RunRequest, onOutcome?: (outcome: RequestOutcome) => void): void {
       const before = waiting.get(request.source)
       const slot = { request: merged(before?.request, request), callbacks: before?.callbacks ?? [] }
       if (onOutcome !== undefined) slot.callbacks.push(onOutcome)
       waiting.set(request.source, slot)
       startWaiting()
     },
-    ended(source, outcome) {
+    /** Records the end of a source's run and starts the waiting one. */
+    ended(source: SourceName, outcome: RequestOutcome): void {
       const slot = running.get(source)
       running.delete(source)
       startWaiting()
       for (const callback of slot?.callbacks ?? []) callback(outcome)
     },
-    fail(reason) {
+    /** Reports `reason` to all waiting callers after the thread has exited; runs that have not started stay queued. */
+    fail(reason: string): void {
       const pending = [...running.values(), ...waiting.values()].flatMap(({ callbacks }) => callbacks.splice(0))
       running.clear()
       for (const callback of pending) callback({ failure: reason })

@@ -2,8 +2,7 @@ import { join } from 'node:path'
 import { DAY_MS } from '../base/time.ts'
 import { MirrorError } from '../base/errors.ts'
 import { operatorName } from '../base/domain/run-facts.ts'
-import { nameStorageError } from '../store/database/faults.ts'
-import { namingFaults } from '../store/database/open.ts'
+import { nameStorageError, namingFaults } from '../store/database/faults.ts'
 import { makeFolder } from '../base/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import { scopeFact, settingDigests } from '../store/runs/run-scope.ts'
@@ -11,18 +10,13 @@ import { timeOfAges } from '../store/runs/age-limit.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { RunRequest, RunnerDeps } from './context.ts'
 
-export type { RunRequest, RunnerDeps } from './context.ts'
-
-/** The run as its row stores it; `id` is 0 for a dry run, which leaves no row. */
-export type RunReport = Run
-
 /** Runs sources, at most one run per source at a time. */
 export interface Runner {
   /**
-   * Runs a source once. Does not throw for a failed run: see the state of the report. Throws `locked`, and `storage`
-   * or `corrupt` when the run's row cannot be written.
+   * Runs a source once. Returns the run as its row stores it; the `id` of a dry run, which leaves no row, is 0. Does not throw for a
+   * failed run: see its state. Throws `locked`, and `storage` or `corrupt` when the run's row cannot be written.
    */
-  run(request: RunRequest): Promise<RunReport>
+  run(request: RunRequest): Promise<Run>
 }
 
 /**
@@ -86,11 +80,11 @@ function kindOf({ source, kind, full }: RunRequest, hasSnapshot: boolean): RunKi
  * modules.
  */
 async function loadRun(deps: RunnerDeps) {
-  const [{ executeRun }, upstream] = await Promise.all([import('./run.ts'), deps.upstream()])
+  const [{ executeRun }, upstream] = await Promise.all([import('./execute.ts'), deps.upstream()])
   return (request: RunRequest, runId: number) => executeRun({ ...deps, upstream }, request, runId)
 }
 
-async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
+async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<Run> {
   const execute = await loadRun(deps)
   const { store, now, config } = deps
   const { source, kind, trigger } = request
@@ -116,7 +110,7 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   return run
 }
 
-async function dryRun(deps: RunnerDeps, request: RunRequest): Promise<RunReport> {
+async function dryRun(deps: RunnerDeps, request: RunRequest): Promise<Run> {
   const execute = await loadRun(deps)
   const startedAt = deps.now()
   const ended = await execute(request, 0)

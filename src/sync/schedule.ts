@@ -6,8 +6,6 @@ import { type DueStart, type ClockReading, type StartPlan, planStarts, watchStep
 import { type Starts, readStarts } from './planning/starts.ts'
 import type { Zone } from './planning/zone.ts'
 
-export { isCronExpression } from './planning/cron.ts'
-
 /** Why a job runs: a time of its expression has come, or one was missed before the schedule was started. */
 type JobCause = 'schedule' | 'start'
 
@@ -108,7 +106,7 @@ export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOp
     const at = look()
     for (const one of kept) {
       const due = one.plan.take(at, isAtOnce)
-      if (due !== null) startDue(one, due, { ...options, next: one.plan.nextAt(at) })
+      if (due !== null) startDue(one, due, log)
     }
   }
   const tick = (): void => {
@@ -155,26 +153,16 @@ function start(one: Kept, cause: JobCause, log: Logger): void {
   }
 }
 
-/** Starts what is due. One that was missed is made up for at once, where the settings say so. */
-function startDue(
-  one: Kept,
-  { at, lateMs, isMerged }: DueStart,
-  { catchUp, log, next }: ScheduleOptions & { next: number | null },
-): void {
+/** Starts what is due. One that was missed is made up for at once. */
+function startDue(one: Kept, { at, lateMs, isMerged }: DueStart, log: Logger): void {
   const { name } = one.job
-  const what = `${name}: the start planned for ${toIso(at)}`
-  const late = duration(lateMs / 1000)
-  if (lateMs <= LATE_MS) {
-    if (isMerged) log.debug({}, `${name}: starts overlap: the one before still waited`)
-    return start(one, 'schedule', log)
-  }
-  if (catchUp) {
+  if (lateMs > LATE_MS) {
+    const late = duration(lateMs / 1000)
     const why = 'the process or the machine stood still, or the clock was set forward'
-    log.info({ source: name, lateMs }, `${what} was missed and is made now, ${late} late: ${why}`)
-    return start(one, 'schedule', log)
-  }
-  const then = next === null ? 'there is no other one' : `the next one is at ${toIso(next)}`
-  log.warn({ source: name, lateMs }, `${what} was missed by ${late} and is left out: ${then}`)
+    const text = `${name}: the start planned for ${toIso(at)} was missed and is made now, ${late} late: ${why}`
+    log.info({ source: name, lateMs }, text)
+  } else if (isMerged) log.debug({}, `${name}: starts overlap: the one before still waited`)
+  start(one, 'schedule', log)
 }
 
 /** Steps of the clock within so long are one line of the log, milliseconds. */

@@ -9,8 +9,9 @@ import { type StopMessage, type WorkerStarted, openOrRefuse } from '../base/thre
 import { lowerPriority } from '../base/threads/worker-file.ts'
 import type { Upstream, UpstreamDeps } from '../upstream/surfaces.ts'
 import { repair } from './repair.ts'
-import { type RunReport, type RunRequest, type Runner, createRunner } from './runner.ts'
-import type { Progress } from './context.ts'
+import type { Run } from '../store/runs/runs.ts'
+import { type Runner, createRunner } from './runner.ts'
+import type { Progress, RunRequest } from './context.ts'
 
 /** Data that the sync thread is started with. */
 export interface WorkerStart {
@@ -30,7 +31,7 @@ export type ToWorker =
 
 export type FromWorker =
   | { type: 'progress'; progress: Progress }
-  | { type: 'ended'; request: RunRequest; report: RunReport }
+  | { type: 'ended'; request: RunRequest; report: Run }
   /** `isLocked`: another process writes to the data folder. */
   | { type: 'failed'; request: RunRequest | null; message: string; isLocked: boolean }
   /** A warning for the operator that is not part of a run. */

@@ -1,45 +1,19 @@
+import { join } from 'node:path'
+import { isLost } from '../archive/lost.ts'
 import type { Config } from '../config/schema.ts'
-import type { EventTarget } from '../base/domain/image-reference.ts'
 import { type SourceName, activeSources } from '../base/domain/sources.ts'
-import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
+import { derivedDir } from '../store/database/open.ts'
+import type { Reads } from '../store/reads.ts'
+import type { Run, RunKind, RunTrigger } from '../store/runs/runs.ts'
 import { supervise } from '../base/threads/supervisor.ts'
 import { workerFile } from '../base/threads/worker-file.ts'
-import type { Progress } from './context.ts'
-import { type RefreshResult, createRefresh } from './refresh.ts'
+import type { Progress, RunRequest } from './context.ts'
+import { createRefresh } from './refresh.ts'
 import { type RequestOutcome, type RunQueue, createRunQueue } from './run-queue.ts'
-import type { RunReport, RunRequest } from './runner.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './sync.worker.ts'
 
 /** The sync thread's interface for other threads. */
-export interface SyncThread {
-  /** Resolves when the thread is ready; runs that are requested before wait. Rejects when it cannot open the data folder. */
-  readonly started: Promise<void>
-  /**
-   * Queues a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
-   * more thorough kind.
-   */
-  requestSync(source: SourceName, kind: RunKind, trigger: RunTrigger): void
-  /** Queues a run as `requestSync` does. Resolves when it has ended, or cannot be made; never rejects. */
-  request(request: RunRequest): Promise<RequestOutcome>
-  /**
-   * Starts a refresh immediately for the targets of events (none: for all that changed): the catalog lists that an
-   * event can change, if a credential is configured, and the public feeds. The run of each source starts after the
-   * call; a waiting run serves both requests. Never rejects; see `RefreshResult` for what counts as success.
-   */
-  refresh(targets: readonly EventTarget[]): Promise<RefreshResult>
-  checkpoint(): void
-  /** Aborts the current runs, which commit nothing; waiting ones stay. */
-  abort(): void
-  /** Starts the runs that waited while `mayRun` said no. */
-  resume(): void
-  /**
-   * Rebuilds the derived archive if it is missing, and verifies the signatures of what was imported; does nothing during a run, which
-   * does both itself.
-   */
-  rebuildArchive(): void
-  /** Aborts the current run, which commits nothing, and ends the thread. */
-  stop(): Promise<void>
-}
+export type SyncThread = ReturnType<typeof startSyncThread>
 
 /** Start data and event handlers of the thread. */
 export interface SyncThreadDeps {
@@ -49,7 +23,7 @@ export interface SyncThreadDeps {
   offline?: boolean
   /** Whether runs may start now; those that may not wait for `resume`. Missing: at any time. */
   mayRun?: () => boolean
-  onEnded(report: RunReport): void
+  onEnded(report: Run): void
   /** Called for a run that could not start, and for a failure of the thread; `request` is null then. */
   onFailed(request: RunRequest | null, message: string): void
   /** Called for a run that is tried again in a minute; `message` names the process that writes to the data folder. */
@@ -65,10 +39,17 @@ export interface SyncThreadDeps {
 
 const STOPPED = 'the program is stopping'
 
-export { needsRepair } from '../archive/lost.ts'
+/**
+ * Reports whether the sync thread repairs something before it is ready: until then the archive cannot be served, or a run that was
+ * killed seems to be running.
+ */
+export function needsRepair({ osv, runs }: Pick<Reads, 'osv' | 'runs'>, dataDir: string): boolean {
+  const info = osv.readArchive()
+  return runs.hasOpenRun() || (info !== null && isLost(join(derivedDir(dataDir), info.file), info.size))
+}
 
 /** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
-export function startSyncThread(deps: SyncThreadDeps): SyncThread {
+export function startSyncThread(deps: SyncThreadDeps) {
   const { config, version, offline = false } = deps
   let stopping = false
   const requests = createRunQueue(
@@ -77,7 +58,7 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   )
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
-    data: () => ({ config, version, offline }) satisfies WorkerStart,
+    data: () => ({ config: withoutServing(config), version, offline }) satisfies WorkerStart,
     // A sync allocates gigabytes of short-lived objects. With a young generation of 6 MB, a catalog's small answers cause twice
     // as many collections as with 12, in which the requests under way survive; a larger one only raises peak memory. With an
     // old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.
@@ -97,21 +78,50 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   const { started } = supervisor
   started.catch(() => undefined) // reported to the caller that waits for it
   return {
+    /** Resolves when the thread is ready; runs that are requested before wait. Rejects when it cannot open the data folder. */
     started,
-    requestSync: (source, kind, trigger) => requests.ask({ source, kind, trigger }),
+    /**
+     * Queues a run. A source has one run at a time: requests during a run coalesce into one more run after it, of the
+     * more thorough kind.
+     */
+    requestSync: (source: SourceName, kind: RunKind, trigger: RunTrigger): void =>
+      requests.ask({ source, kind, trigger }),
+    /** Queues a run as `requestSync` does. Resolves when it has ended, or cannot be made; never rejects. */
     request: ask,
+    /**
+     * Starts a refresh immediately for the targets of events (none: for all that changed): the catalog lists that an
+     * event can change, if a credential is configured, and the public feeds. The run of each source starts after the
+     * call; a waiting run serves both requests. Never rejects; see `RefreshOutcome` for what counts as success.
+     */
     refresh: createRefresh(activeSources(config), ask),
-    resume: () => requests.startWaiting(),
-    abort() {
+    /** Starts the runs that waited while `mayRun` said no. */
+    resume: (): void => requests.startWaiting(),
+    /** Aborts the current runs, which commit nothing; waiting ones stay. */
+    abort(): void {
       if (supervisor.isReady) supervisor.post({ type: 'abort' })
     },
-    checkpoint: () => supervisor.post({ type: 'checkpoint' }),
-    rebuildArchive: () => supervisor.post({ type: 'rebuild' }),
-    async stop() {
+    checkpoint: (): void => supervisor.post({ type: 'checkpoint' }),
+    /**
+     * Rebuilds the derived archive if it is missing, and verifies the signatures of what was imported; does nothing during a run, which
+     * does both itself.
+     */
+    rebuildArchive: (): void => supervisor.post({ type: 'rebuild' }),
+    /** Aborts the current run, which commits nothing, and ends the thread. */
+    async stop(): Promise<void> {
       stopping = true
       await supervisor.stop()
       requests.fail(STOPPED)
     },
+  }
+}
+
+/** Returns settings without the keys and secrets of the serving side, with which the thread has no business. */
+function withoutServing(config: Config): Config {
+  return {
+    ...config,
+    server: { ...config.server, keys: [] },
+    relay: { ...config.relay, secret: null, targets: [] },
+    webhooks: { ...config.webhooks, secrets: [] },
   }
 }
 

@@ -2,10 +2,7 @@ import { duration, readHttpDate } from '../base/time.ts'
 import type { RawAnswer } from './http/transport.ts'
 
 /** Compares the dates of responses with the local clock. */
-export interface ClockWatch {
-  /** Checks the response to a request sent at `sentAt` and received at `now`, unix milliseconds. */
-  observe(headers: RawAnswer['headers'], sentAt: number, now: number): void
-}
+export type ClockWatch = ReturnType<typeof createClockWatch>
 
 /** Tolerated difference, milliseconds; it does not affect runs. */
 export const TOLERATED_MS = 120_000
@@ -19,11 +16,12 @@ const SAME_MS = 30_000
  * Warns once when this machine's clock differs from upstream's `Date`: ages, schedules and signatures depend on it.
  * Responses from a cache (`Age`) are ignored.
  */
-export function createClockWatch(warn: (text: string) => void): ClockWatch {
+export function createClockWatch(warn: (text: string) => void) {
   let last: number | null = null
   let warned = false
   return {
-    observe(headers, sentAt, now) {
+    /** Checks the response to a request sent at `sentAt` and received at `now`, unix milliseconds. */
+    observe(headers: RawAnswer['headers'], sentAt: number, now: number): void {
       const ahead = clockDifference(headers, sentAt, now)
       if (ahead === null) return
       if (Math.abs(ahead) <= TOLERATED_MS) {

@@ -1,12 +1,13 @@
 import { MirrorError } from '../base/errors.ts'
 import type { DocumentAnswer } from './http/document.ts'
+import type { Validators } from './http/response.ts'
 import type { Session } from './http/session.ts'
 
 /** Fetches a whole feed document, conditionally on the stored validators. */
 export function fetchFeed(
   session: Session,
   path: string,
-  stored: { etag: string | null; lastModified: string | null } | null,
+  stored: Validators | null,
   maxBytes: number,
 ): Promise<DocumentAnswer> {
   return atRoot(session, session.fetchDocument(path, { maxBytes, stored, gzip: true }))

@@ -1,11 +1,9 @@
 import { MirrorError } from '../base/errors.ts'
 import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../base/domain/feed-paths.ts'
-import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
+import { type Meta, type RequestPlace, type Validators, isPlain, parseContentRange } from './http/response.ts'
 import { type DocumentAnswer, type PassedAnswer, type PieceReader, confirmsAnother } from './http/document.ts'
 import { atRoot } from './feeds.ts'
 import type { Session } from './http/session.ts'
-
-type Validators = { etag: string | null; lastModified: string | null }
 
 /** Fetches the index, `[{id, modified}]`, as bytes, conditionally on the stored validators. */
 export function fetchIndex(session: Session, stored: Validators | null, maxBytes: number): Promise<DocumentAnswer> {

@@ -1,16 +1,7 @@
 import { MirrorError } from '../base/errors.ts'
 
 /** Searches upstream's responses for the credentials in use, so that none of them is stored. */
-export interface SecretSearch {
-  /** Throws `upstream_secret`, naming `place` and not the secret, when the bytes contain a credential. */
-  readonly check: (bytes: Buffer | string, place: string) => void
-  /** Does the same for chunked bytes, also across chunk boundaries. */
-  readonly stream: (place: string) => (chunk: Buffer) => void
-  /** The credentials that are searched for now, to search for them in another thread. */
-  readonly list: () => readonly string[]
-  /** Replaces each credential in a text with stars. */
-  readonly scrub: (text: string) => string
-}
+export type SecretSearch = ReturnType<typeof createSecretSearch>
 
 /** Minimum length of a secret, bytes: a shorter one can occur by chance. */
 const MIN_LENGTH = 8
@@ -25,7 +16,7 @@ const STEP = 1 << 20
  * the encoded text, as in `key:`; also base64url), and any of these with percent-encoded or JSON-escaped characters.
  * `secretsOf` should return the same array while nothing changed, since another one is compared. 100 MB take about 0.3 s.
  */
-export function createSecretSearch(secretsOf: () => readonly string[]): SecretSearch {
+export function createSecretSearch(secretsOf: () => readonly string[]) {
   let last: readonly string[] = []
   let known: readonly string[] = []
   let pattern: Pattern | null = null
@@ -50,9 +41,12 @@ export function createSecretSearch(secretsOf: () => readonly string[]): SecretSe
     return pattern === null ? text : text.replace(new RegExp(pattern.found, 'g'), '********')
   }
   return {
+    /** The credentials that are searched for now, to search for them in another thread. */
     list: secretsOf,
+    /** Replaces each credential in a text with stars. */
     scrub,
-    check(bytes, place) {
+    /** Throws `upstream_secret`, naming `place` and not the secret, when the bytes contain a credential. */
+    check(bytes: Buffer | string, place: string): void {
       const pattern = current()
       if (pattern === null) return
       const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
@@ -61,7 +55,8 @@ export function createSecretSearch(secretsOf: () => readonly string[]): SecretSe
         if (pattern.found.test(buffer.toString('latin1', at, end))) throw refuse(place)
       }
     },
-    stream(place) {
+    /** Does the same for chunked bytes, also across chunk boundaries. */
+    stream(place: string): (chunk: Buffer) => void {
       let tail = ''
       return (chunk) => {
         const pattern = current()

@@ -6,8 +6,6 @@ import { type Session, pathAsked } from './http/session.ts'
 import type { Method } from './http/transport.ts'
 import { walkList } from './lists/walk.ts'
 
-export type { Item, Made }
-
 /** Properties of a new key; the service chooses those that are absent. */
 interface NewApiKey {
   name: string
@@ -30,27 +28,11 @@ export interface NewWebhook {
   event_types: readonly string[]
 }
 
-/** The account behind the credential and its organization (spec section 4, "Account"). */
-interface AccountApi {
-  me(): Promise<Item>
-  organization(): Promise<Item>
-}
-
 /** API keys (spec section 4). `create` returns the key itself, once. */
-export interface ApiKeysApi {
-  create(key: NewApiKey): Promise<Made>
-  list(): Promise<Item[]>
-  show(id: string): Promise<Item>
-  remove(id: string): Promise<void>
-}
+export type ApiKeysApi = ReturnType<typeof apiKeysApi>
 
 /** Subscriptions (spec section 4); adding and removing are bulk operations with the ids in the body. */
-export interface SubscriptionsApi {
-  add(targets: Targets): Promise<Item[]>
-  list(): Promise<Item[]>
-  show(id: string): Promise<Item>
-  remove(ids: readonly string[]): Promise<void>
-}
+export type SubscriptionsApi = ReturnType<typeof subscriptionsApi>
 
 /** A test delivery; `state` null: the response does not contain its state. */
 export interface Tested {
@@ -62,13 +44,7 @@ export interface Tested {
  * Webhook settings (spec section 4), with the list and delete operations that deployments have in addition to the
  * contract.
  */
-export interface WebhooksApi {
-  register(webhook: NewWebhook): Promise<Made>
-  list(): Promise<Item[]>
-  /** Sends a real delivery for a tag. 404: subscription or tag unknown; 422: not subscribed to the event. */
-  test(id: string, tagId: string): Promise<Tested>
-  remove(id: string): Promise<void>
-}
+export type WebhooksApi = ReturnType<typeof webhooksApi>
 
 /** A session with one surface and the cap on its responses, bytes. */
 interface Caller {
@@ -77,38 +53,38 @@ interface Caller {
 }
 
 /** The account operations; a session with the remediation surface. */
-export function accountApi(session: Session, maxBytes: number): AccountApi {
+export function accountApi(session: Session, maxBytes: number) {
   return {
-    me: async () => itemOf('/me', await fetchJson(session, '/me', maxBytes)),
-    organization: async () => itemOf('/orgs/', await fetchJson(session, '/orgs/', maxBytes)),
+    me: async (): Promise<Item> => itemOf('/me', await fetchJson(session, '/me', maxBytes)),
+    organization: async (): Promise<Item> => itemOf('/orgs/', await fetchJson(session, '/orgs/', maxBytes)),
   }
 }
 
 /** The API key operations; a session with the remediation surface. */
-export function apiKeysApi(session: Session, maxBytes: number): ApiKeysApi {
+export function apiKeysApi(session: Session, maxBytes: number) {
   const caller = { session, maxBytes }
   const path = '/api_keys/'
   const one = (id: string): string => `${path}${encodeURIComponent(id)}/`
   return {
-    async create(key) {
+    async create(key: NewApiKey): Promise<Made> {
       const answer = await send(caller, 'POST', path, key)
       const secret = secretIn(answer, Object.values({ ...key }))
       return { item: itemIn(path, answer, 'key'), secret }
     },
-    list: async () => itemsOf(path, await fetchList(session, path, maxBytes)),
-    show: async (id) => itemOf(one(id), await fetchJson(session, one(id), maxBytes)),
-    async remove(id) {
+    list: async (): Promise<Item[]> => itemsOf(path, await fetchList(session, path, maxBytes)),
+    show: async (id: string): Promise<Item> => itemOf(one(id), await fetchJson(session, one(id), maxBytes)),
+    async remove(id: string): Promise<void> {
       await send(caller, 'DELETE', one(id))
     },
   }
 }
 
 /** The subscription operations; `vendor` names the field of tag ids: `<vendor>_registry_tag_ids`. */
-export function subscriptionsApi(session: Session, maxBytes: number, vendor: string): SubscriptionsApi {
+export function subscriptionsApi(session: Session, maxBytes: number, vendor: string) {
   const caller = { session, maxBytes }
   const path = '/subscriptions/'
   return {
-    async add({ tags, images, packages }) {
+    async add({ tags, images, packages }: Targets): Promise<Item[]> {
       const named = {
         [`${vendor}_registry_tag_ids`]: tags,
         image_ids: images,
@@ -118,12 +94,12 @@ export function subscriptionsApi(session: Session, maxBytes: number, vendor: str
       const answer = await send(caller, 'POST', path, Object.fromEntries(given))
       return itemsOf(path, Array.isArray(answer) ? answer : madeBy(answer))
     },
-    list: async () => itemsOf(path, await fetchList(session, path, maxBytes)),
-    async show(id) {
+    list: async (): Promise<Item[]> => itemsOf(path, await fetchList(session, path, maxBytes)),
+    async show(id: string): Promise<Item> {
       const one = `${path}${encodeURIComponent(id)}/`
       return itemOf(one, await fetchJson(session, one, maxBytes))
     },
-    async remove(ids) {
+    async remove(ids: readonly string[]): Promise<void> {
       await send(caller, 'DELETE', path, { subscription_ids: ids })
     },
   }
@@ -138,27 +114,28 @@ function madeBy(answer: unknown): readonly unknown[] {
 }
 
 /** The webhook operations; a session with the webhook settings (`/v3`). */
-export function webhooksApi(session: Session, maxBytes: number, vendor: string): WebhooksApi {
+export function webhooksApi(session: Session, maxBytes: number, vendor: string) {
   const caller = { session, maxBytes }
   const path = '/settings/webhooks'
   const one = (id: string): string => `${path}/${encodeURIComponent(id)}`
   return {
-    async register(webhook) {
+    async register(webhook: NewWebhook): Promise<Made> {
       const answer = await send(caller, 'POST', path, webhook)
       const secret = secretIn(answer, [webhook.url, webhook.description])
       return { item: itemIn(path, answer, 'webhook'), secret }
     },
-    async list() {
+    async list(): Promise<Item[]> {
       const items = await fetchList(session, path, maxBytes)
       return items.map((item) => itemIn(path, item, 'webhook'))
     },
-    async test(id, tagId) {
+    /** Sends a real delivery for a tag. 404: subscription or tag unknown; 422: not subscribed to the event. */
+    async test(id: string, tagId: string): Promise<Tested> {
       const place = `${one(id)}/test-tag-created`
       const json = { [`${vendor}_registry_tag_id`]: tagId }
       const answer = await send(caller, 'POST', place, json)
       return { item: itemIn(place, answer, 'delivery'), state: deliveryStateIn(answer) }
     },
-    async remove(id) {
+    async remove(id: string): Promise<void> {
       await send(caller, 'DELETE', one(id))
     },
   }

@@ -14,7 +14,7 @@ import { type DeliveryFollower, type ReceiverOptions, createReceiver } from './r
 import { maySync } from '../base/domain/sources.ts'
 import type { Status } from '../base/reports/status.ts'
 import type { WebhooksReport } from '../base/reports/webhooks.ts'
-import { createReport } from './receive/status.ts'
+import { createReport } from './receive/report.ts'
 import { createSecrets } from './receive/secrets.ts'
 import type { InboxFault } from './inbox/fault.ts'
 import { isInboxEmpty } from './inbox/empty.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { problemsOf } from '../../src/server/status/problems.ts'
-import { buildStatus } from '../../src/server/status/report.ts'
+import { buildStatus } from '../../src/server/status/status.ts'
 import type { ScrubOptions } from '../../src/daemon/verification/scrub.ts'
 import { performTask } from '../../src/features/scanners/views/task.ts'
 import { activeSources } from '../../src/base/domain/sources.ts'

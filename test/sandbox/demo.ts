@@ -7,7 +7,7 @@ import { createAgent } from '../../src/daemon/agent.ts'
 import { FEATURES } from '../../src/features.ts'
 import { createProgress } from '../../src/cli/progress.ts'
 import { STOPPING, isServed, print } from '../../src/cli/context.ts'
-import { readLocalKey } from '../../src/cli/store-access.ts'
+import { readLocalKey } from '../../src/store/local-key.ts'
 import { describe, runsExitCode } from '../../src/cli/mirror/sync.ts'
 import { loadQuick } from '../support/limits.ts'
 import { MirrorError, exitCode, messageOf } from '../../src/base/errors.ts'
@@ -15,7 +15,7 @@ import { createLog } from '../../src/base/log.ts'
 import { SANDBOX_KEYS } from './service/credentials.ts'
 import { type Sandbox, createSandbox } from './server.ts'
 import { activeSources } from '../../src/base/domain/sources.ts'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
 import { VERSION } from '../../src/base/version.ts'
 
 const USAGE = `npm run demo -- [--osv-zip FILE] [--records N] [--once]
@@ -122,11 +122,11 @@ function isFree(port: number): Promise<boolean> {
 
 /** Collects the first run of each source. */
 function createFirstRuns(sources: number): {
-  add: (report: RunReport) => void
-  done: Promise<RunReport[]>
+  add: (report: Run) => void
+  done: Promise<Run[]>
 } {
-  const reports = new Map<string, RunReport>()
-  const { promise, resolve } = Promise.withResolvers<RunReport[]>()
+  const reports = new Map<string, Run>()
+  const { promise, resolve } = Promise.withResolvers<Run[]>()
   return {
     add(report) {
       if (!reports.has(report.source)) reports.set(report.source, report)
@@ -138,7 +138,7 @@ function createFirstRuns(sources: number): {
 
 interface DemoFacts {
   readonly url: string
-  readonly reports: readonly RunReport[]
+  readonly reports: readonly Run[]
   readonly sandbox: Sandbox
   readonly once: boolean
   /** Key for the private paths of this mirror, which only stores generated data. */

@@ -6,7 +6,7 @@ import { loadQuick } from './limits.ts'
 import { type Agent, createAgent } from '../../src/daemon/agent.ts'
 import type { SourceName } from '../../src/base/domain/sources.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../sandbox/server.ts'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
 import { type Finished, type Started, run, start } from './command.ts'
 import { QUICK } from './mirror.ts'
 import { FEATURES } from '../../src/features.ts'
@@ -24,7 +24,7 @@ export interface Hosted {
   /** Resolves when such a line is in the log, at once when it is there already. */
   said(pattern: RegExp): Promise<string>
   /** The next run of a source to end, from when this is called. */
-  next(source: SourceName): Promise<RunReport>
+  next(source: SourceName): Promise<Run>
   close(): Promise<void>
 }
 
@@ -94,13 +94,13 @@ async function host(env: Record<string, string>, cwd: string, offline: boolean):
   const { config } = loadQuick({ env, cwd })
   const looks = new Set<() => void>()
   let text = ''
-  const reports: RunReport[] = []
+  const reports: Run[] = []
   const look = (): void => looks.forEach((one) => one())
   const write = (line: string): void => {
     text += line
     look()
   }
-  const onEnded = (report: RunReport): void => {
+  const onEnded = (report: Run): void => {
     reports.push(report)
     look()
   }

@@ -6,8 +6,9 @@ import type { Config } from '../../src/config/schema.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../sandbox/server.ts'
 import { contentOf } from '../../src/store/database/gzip.ts'
 import { type Writes, openWrites } from '../../src/store/writer.ts'
-import type { Progress, RunLimits } from '../../src/sync/context.ts'
-import { type RunReport, type RunRequest, createRunner } from '../../src/sync/runner.ts'
+import type { Progress, RunLimits, RunRequest } from '../../src/sync/context.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
+import { createRunner } from '../../src/sync/runner.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 
 /** Settings that make a test quick: short pauses, short deadlines. Dotted keys as environment variables. */
@@ -24,9 +25,9 @@ export interface Bench {
   dir: string
   store: Writes
   /** One run of a source, as the daemon and the command line do it. */
-  run(source: RunRequest['source'], more?: Partial<RunRequest>): Promise<RunReport>
+  run(source: RunRequest['source'], more?: Partial<RunRequest>): Promise<Run>
   /** The same with other settings for this run alone: a short deadline must not be met by chance in any other. */
-  runWith(env: Record<string, string>, source: RunRequest['source'], more?: Partial<RunRequest>): Promise<RunReport>
+  runWith(env: Record<string, string>, source: RunRequest['source'], more?: Partial<RunRequest>): Promise<Run>
   /** What the mirror would serve for an id, inflated; null when it is not stored. */
   content: (id: string) => Buffer | null
   /** The index that the mirror would serve. */

@@ -9,7 +9,8 @@ import { openReader } from '../../src/store/database/open.ts'
 import { contentOf } from '../../src/store/database/gzip.ts'
 import type { Reads } from '../../src/store/reads.ts'
 import type { Fault } from '../sandbox/faults/fault.ts'
-import type { RunReport, RunRequest } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
+import type { RunRequest } from '../../src/sync/context.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { type Bench, type BenchOptions, createBench, differences } from '../support/mirror.ts'
 
@@ -50,7 +51,7 @@ export function runMeeting(
   source: RunRequest['source'],
   fault: Fault,
   { timeoutMs = 300, retries = 0 } = {},
-): Promise<RunReport> {
+): Promise<Run> {
   if (fault.kind !== 'stall') return made.run(source)
   const env = {
     LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS: String(timeoutMs),
@@ -173,6 +174,6 @@ export async function digestOf(path: string): Promise<string> {
 }
 
 /** The parts of a report that a test compares. */
-export function told({ state, code }: RunReport): { state: string; code: string | null } {
+export function told({ state, code }: Run): { state: string; code: string | null } {
   return { state, code }
 }

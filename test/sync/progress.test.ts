@@ -4,7 +4,7 @@ import { SOURCES } from '../../src/base/domain/sources.ts'
 import { describeRunProgress } from '../../src/base/domain/progress.ts'
 import type { Progress } from '../../src/sync/context.ts'
 import { noteProgress } from '../../src/sync/progress.ts'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
 import { SMALL, bench } from './catalog/fixtures.ts'
 
 test('the progress of a run is known until the run ends, also without a report', () => {
@@ -17,7 +17,7 @@ test('the progress of a run is known until the run ends, also without a report',
   const known = () => (['osv', 'feeds', 'catalog'] as const).filter((one) => runs.progressOf(one) !== null)
   for (const source of ['osv', 'feeds', 'catalog'] as const) begin(source)
   expect(known()).toEqual(['osv', 'feeds', 'catalog'])
-  runs.onEnded({ source: 'feeds' } as RunReport)
+  runs.onEnded({ source: 'feeds' } as Run)
   expect([known(), ended]).toEqual([['osv', 'catalog'], ['feeds']])
   runs.onRunLost('catalog')
   expect(known()).toEqual(['osv'])

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished } from 'vitest'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import type { Bench } from '../support/mirror.ts'
 import { INDEX, PATCH_FEED, bench as feedBench } from './fixtures.ts'
@@ -7,8 +7,8 @@ import { longTest, test } from '../support/tables.ts'
 import { asked, bench, filledFolder } from './catalog/fixtures.ts'
 import { WIDE, announced, targetOf } from './refreshes.ts'
 
-async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: RunReport[] }> {
-  const ended: RunReport[] = []
+async function withThread(made: Bench): Promise<{ thread: SyncThread; ended: Run[] }> {
+  const ended: Run[] = []
   const thread = startSyncThread({
     config: made.config,
     version: 'test',
@@ -29,7 +29,7 @@ async function filled() {
   return { made, thread, ended }
 }
 
-const kindsOf = (reports: readonly RunReport[]): string[] =>
+const kindsOf = (reports: readonly Run[]): string[] =>
   reports.map(({ source, kind, trigger }) => `${source} ${kind} ${trigger}`).sort()
 
 const EVENT_RUNS = ['catalog refresh webhook', 'feeds sync webhook', 'osv sync webhook']

@@ -1,11 +1,12 @@
 import { describe, expect, onTestFinished } from 'vitest'
-import { buildStatus } from '../../src/server/status/report.ts'
+import { buildStatus } from '../../src/server/status/status.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { DAY, contentsOf, createClock } from './fixtures.ts'
 import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog/fixtures.ts'
 import { WIDE, announced, expectNothingLeft, guarded, refresh, targetOf } from './refreshes.ts'
 import { catalogBench } from '../support/catalog/mirror.ts'
 import { longTest, test } from '../support/tables.ts'
+import { countCatalog } from '../support/stored-counts.ts'
 
 const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avrs)|^\/packages/
 
@@ -42,11 +43,11 @@ describe('a refresh', () => {
     const made = await mirrored({ ...SMALL, tags: 2 })
     const { service } = made.sandbox
     const [tag = ''] = service.ids('tags')
-    const before = made.store.catalog.countCatalog().documents
+    const before = countCatalog(made.dir).documents
     service.rotateArtifact('tag', tag, 'sbom')
     const report = await refresh(made, announced(service, tag))
     expect(report).toMatchObject({ state: 'complete', facts: { documentsDropped: 1 } })
-    expect(made.store.catalog.countCatalog().documents).toBe(before)
+    expect(countCatalog(made.dir).documents).toBe(before)
     expect(await differences(made)).toEqual([])
     await expectNothingLeft(made)
   })

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { EventTarget } from '../../src/base/domain/image-reference.ts'
 import type { ServiceOptions } from '../sandbox/service/options.ts'
 import type { Service } from '../sandbox/service/service.ts'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
 import type { CatalogBench } from '../support/catalog/mirror.ts'
 import { SMALL, mirrored } from './catalog/fixtures.ts'
 
@@ -27,7 +27,7 @@ export function announced(service: Service, id: string): EventTarget {
 }
 
 /** One refresh, as an event causes it. */
-export function refresh(made: Pick<CatalogBench, 'run'>, ...targets: EventTarget[]): Promise<RunReport> {
+export function refresh(made: Pick<CatalogBench, 'run'>, ...targets: EventTarget[]): Promise<Run> {
   return made.run('catalog', { kind: 'refresh', trigger: 'webhook', targets })
 }
 

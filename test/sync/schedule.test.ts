@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { longTest, test } from '../support/tables.ts'
 import { createLog } from '../../src/base/log.ts'
-import { type Schedule, cronPeriod, isCronExpression, startSchedule } from '../../src/sync/schedule.ts'
+import { type Schedule, cronPeriod, startSchedule } from '../../src/sync/schedule.ts'
+import { isCronExpression } from '../../src/sync/planning/cron.ts'
 
 const HOUR = 3_600_000
 const QUIET = createLog({ level: 'error', format: 'json' }, () => undefined)
@@ -27,13 +28,13 @@ function caughtUp(lastSuccess: number | null, catchUp = true): boolean {
 }
 
 /** Starts a job with clocks of its own, and returns the times at which it ran, and the log. */
-function started({ expression = '7 * * * *', jitterSeconds = 0, catchUp = true } = {}) {
+function started({ expression = '7 * * * *', jitterSeconds = 0 } = {}) {
   const texts: string[] = []
   const runs: string[] = []
   const log = createLog({ level: 'debug', format: 'json' }, (text) => texts.push(text))
   const run = (): void => void runs.push(new Date().toISOString().slice(11, 19))
   const job = { name: 'osv', expression, lastSuccess: 0, run }
-  const options = { jitterSeconds, catchUp, now: Date.now, zone: () => 0, log }
+  const options = { jitterSeconds, catchUp: true, now: Date.now, zone: () => 0, log }
   const schedule = startSchedule([job], options)
   schedules.push(schedule)
   const lines = () => texts.map((text) => JSON.parse(text) as { level: string; msg: string })
@@ -168,16 +169,6 @@ describe('while the clock is set or the process stands still, the schedule', () 
       expect.stringContaining('was missed and is made now, 8 h 53 min late'),
     ])
     expect(schedule.nextRunAt('osv')).toBe(NOON + 24 * HOUR + 7 * 60_000)
-  })
-
-  test('leaves a missed start out where catching up is turned off, and says when the next one is', async () => {
-    const { runs, messages } = started({ expression: '7 12 * * *', catchUp: false })
-    vi.setSystemTime(NOON + 9 * HOUR)
-    await vi.advanceTimersByTimeAsync(5000)
-    expect(runs).toEqual([])
-    expect(messages()[1]).toContain('is left out: the next one is at 2026-05-05T12:07')
-    await vi.advanceTimersByTimeAsync(15.25 * HOUR)
-    expect(runs).toEqual(['12:07:00'])
   })
 
   test('makes a start at once that waits for its delay when another schedule takes over, and no other', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import type { Progress } from '../../src/sync/context.ts'
-import type { RunReport } from '../../src/sync/runner.ts'
+import type { Run } from '../../src/store/runs/runs.ts'
 import { acquireLock } from '../../src/store/database/lock.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import { type Bench, differences } from '../support/mirror.ts'
@@ -12,12 +12,12 @@ async function withThread(
   mayRun: () => boolean = () => true,
 ): Promise<{
   thread: SyncThread
-  ended: RunReport[]
+  ended: Run[]
   failed: string[]
   postponed: string[]
   progress: Progress[]
 }> {
-  const ended: RunReport[] = []
+  const ended: Run[] = []
   const failed: string[] = []
   const postponed: string[] = []
   const progress: Progress[] = []

@@ -3,15 +3,6 @@ import AdmZip from 'adm-zip'
 import { deflate } from '../../base/gzip/member.ts'
 import { type ZipMember, createZipWriter } from './writer.ts'
 
-/** An archive made of complete contents; nothing may be added after `finish`. */
-interface ContentZip {
-  /** Adds a member. The name is a normalized relative path that was not added before, the content is not empty. */
-  add(name: string, content: Buffer): void
-  /** Adds a member of an archive that was made so before; its stream is copied. The archive is streamed from there on. */
-  adopt(member: ZipMember): void
-  finish(): void
-}
-
 /** Limits of an archive that adm-zip writes: its members are in memory, and it counts up to 65,535 of them. */
 interface SmallLimits {
   /** Bytes of all contents together. */
@@ -32,9 +23,10 @@ const NAMES = {
 
 /**
  * Creates an archive of complete contents: adm-zip writes a small one in memory, `createZipWriter` streams one that
- * exceeds `limits`. Both give the same bytes, so the digest of an archive does not depend on which of them wrote it.
+ * exceeds `limits`. Both give the same bytes, so the digest of an archive does not depend on which of them wrote it. Nothing may be
+ * added after `finish`.
  */
-export function createContentZip(sink: (chunk: Uint8Array) => void, limits: SmallLimits = SMALL): ContentZip {
+export function createContentZip(sink: (chunk: Uint8Array) => void, limits: SmallLimits = SMALL) {
   const waiting: { name: string; content: Buffer }[] = []
   let bytes = 0
   let stream: ReturnType<typeof createZipWriter> | null = null
@@ -47,13 +39,15 @@ export function createContentZip(sink: (chunk: Uint8Array) => void, limits: Smal
     return stream
   }
   return {
-    add(name, content) {
+    /** Adds a member. The name is a normalized relative path that was not added before, the content is not empty. */
+    add(name: string, content: Buffer): void {
       waiting.push({ name, content })
       bytes += content.length
       if (stream !== null || bytes > limits.bytes || waiting.length > limits.members) streamed()
     },
-    adopt: (member) => void streamed().add(member),
-    finish() {
+    /** Adds a member of an archive that was made so before; its stream is copied. The archive is streamed from there on. */
+    adopt: (member: ZipMember): void => void streamed().add(member),
+    finish(): void {
       if (stream === null) sink(zipInMemory(waiting))
       else stream.finish()
     },

@@ -3,33 +3,29 @@ import { PRIVATE_FILE } from '../../base/files.ts'
 import type { DirectoryPages } from './writer.ts'
 
 /** Bytes that wait to be written, on the disk. */
-export interface Spool {
-  /** Writes bytes; returns their offset in the file. */
-  put(bytes: Uint8Array): number
-  /** `into` may be used as the buffer. */
-  read(at: number, length: number, into?: Buffer): Buffer
-  /** Ends it and removes its file. */
-  close(): void
-}
+export type Spool = ReturnType<typeof createSpool>
 
 /** Begins a spool in a file of its own. */
-export function createSpool(path: string): Spool {
+export function createSpool(path: string) {
   const fd = openSync(path, 'w+', PRIVATE_FILE)
   let size = 0
   return {
-    put(bytes) {
+    /** Writes bytes; returns their offset in the file. */
+    put(bytes: Uint8Array): number {
       const at = size
       writeAll(fd, bytes)
       size += bytes.length
       return at
     },
-    read(at, length, into) {
+    /** `into` may be used as the buffer. */
+    read(at: number, length: number, into?: Buffer): Buffer {
       const isRoomy = into !== undefined && into.length >= length
       const bytes = isRoomy ? into.subarray(0, length) : Buffer.allocUnsafe(length)
       if (readSync(fd, bytes, 0, length, at) < length) throw new Error('the spool is cut short')
       return bytes
     },
-    close() {
+    /** Ends it and removes its file. */
+    close(): void {
       closeSync(fd)
       rmSync(path, { force: true })
     },

@@ -10,21 +10,6 @@ export interface ZipMember {
   deflated: Uint8Array
 }
 
-/** An archive being written; nothing may be added after `finish`. */
-interface ZipWriter {
-  /** Adds a member; returns the position of its stream in the archive. */
-  add(member: ZipMember): number
-  /** Passes to `look` the bytes that it has not seen yet: all local headers and streams so far. */
-  show(): void
-  /**
-   * Adds members of another archive written by this writer, without their bytes: everything before them is passed to the
-   * sink, and the caller appends their bytes itself. Returns the bytes of their entries. For archives under 4 GiB.
-   */
-  adopt(members: Adopted): number
-  /** Writes the central directory and returns the archive's size in bytes and its member count. */
-  finish(): { size: number; members: number }
-}
-
 /** Consecutive members of another archive. */
 export interface Adopted {
   count: number
@@ -69,13 +54,13 @@ const MAX32 = 0xffffffff
  * Creates a deterministic archive: the same members in the same order give the same bytes on any machine (fixed dates,
  * no extra fields, UTF-8 flag only where a name needs it, Zip64 only where a number does). Streams are copied, never
  * recompressed. `sink` receives chunks of about 1 MiB, valid during the call only; `look` receives the same bytes
- * earlier, in pieces that end where `show` was called.
+ * earlier, in pieces that end where `show` was called. Nothing may be added after `finish`.
  */
 export function createZipWriter(
   sink: (chunk: Uint8Array) => void,
   look: (bytes: Uint8Array) => void = () => undefined,
   { chunk = CHUNK, pages = createPages() }: Bounds = {},
-): ZipWriter {
+) {
   const body = createChunker(sink, look, chunk)
   const directory = createChunker((page) => pages.put(page), undefined, chunk)
   let members = 0
@@ -116,22 +101,22 @@ export function createZipWriter(
     return { size: body.size(), members }
   }
 
-  return { add, show: () => body.show(), adopt, finish }
+  return {
+    /** Adds a member; returns the position of its stream in the archive. */
+    add,
+    /** Passes to `look` the bytes that it has not seen yet: all local headers and streams so far. */
+    show: (): void => body.show(),
+    /**
+     * Adds members of another archive written by this writer, without their bytes: everything before them is passed to the
+     * sink, and the caller appends their bytes itself. Returns the bytes of their entries. For archives under 4 GiB.
+     */
+    adopt,
+    /** Writes the central directory and returns the archive's size in bytes and its member count. */
+    finish,
+  }
 }
 
 const CHUNK = 1 << 20
-
-/** Buffers small writes. */
-interface Chunker {
-  size(): number
-  header(bytes: number, write: (to: Buffer, at: number) => void): void
-  bytes(data: Uint8Array): void
-  /** Counts bytes that are written elsewhere. */
-  skip(bytes: number): void
-  /** Passes to `look` the bytes that it has not seen yet. */
-  show(): void
-  flush(): void
-}
 
 /**
  * Gathers small writes into chunks of 1 MiB for `sink`; counts every byte. `look` receives the same bytes earlier, in
@@ -141,7 +126,7 @@ function createChunker(
   sink: (chunk: Uint8Array) => void,
   look: (bytes: Uint8Array) => void = () => undefined,
   bytes = CHUNK,
-): Chunker {
+) {
   const chunk = Buffer.allocUnsafe(bytes)
   let used = 0
   let total = 0
@@ -167,8 +152,8 @@ function createChunker(
     }
   }
   return {
-    size: () => total,
-    header(bytes, write) {
+    size: (): number => total,
+    header(bytes: number, write: (to: Buffer, at: number) => void): void {
       if (bytes > chunk.length) return put(written(bytes, write))
       if (used + bytes > chunk.length) flush()
       write(chunk, used)
@@ -176,9 +161,11 @@ function createChunker(
       total += bytes
     },
     bytes: put,
-    skip(bytes) {
+    /** Counts bytes that are written elsewhere. */
+    skip(bytes: number): void {
       total += bytes
     },
+    /** Passes to `look` the bytes that it has not seen yet. */
     show,
     flush,
   }

@@ -26,18 +26,10 @@ export interface LedgerEntry {
 }
 
 /** The entries of an account, and their sums. */
-export interface Ledger {
-  readonly entries: ReadonlySet<LedgerEntry>
-  readonly total: () => number
-  readonly add: (holder: Holder) => LedgerEntry
-  readonly change: (entry: LedgerEntry, by: number) => void
-  readonly remove: (entry: LedgerEntry) => void
-  /** Returns the bytes that others have to give back before an entry can take more; not above 0: it can. */
-  readonly wanting: (entry: LedgerEntry, more: number) => number
-}
+export type Ledger = ReturnType<typeof createLedger>
 
 /** Creates a ledger for so many bytes. */
-export function createLedger(limit: number): Ledger {
+export function createLedger(limit: number) {
   const entries = new Set<LedgerEntry>()
   const large = new Set<LedgerEntry>()
   let total = 0
@@ -52,19 +44,20 @@ export function createLedger(limit: number): Ledger {
   }
   return {
     entries,
-    total: () => total,
-    add(holder) {
+    total: (): number => total,
+    add(holder: Holder): LedgerEntry {
       const entry = newEntry(holder)
       entries.add(entry)
       return entry
     },
     change,
-    remove(entry) {
+    remove(entry: LedgerEntry): void {
       entry.state = 'over'
       change(entry, -entry.bytes)
       entries.delete(entry)
     },
-    wanting(entry, more) {
+    /** Returns the bytes that others have to give back before an entry can take more; not above 0: it can. */
+    wanting(entry: LedgerEntry, more: number): number {
       if (entry.bytes + more <= FEW_BYTES) return Math.min(total + more - limit, total - ofLarge + more - limit * KEPT)
       // A document larger than all is sent where no other large one is in the way.
       const isAlone = large.size === 0 || (large.size === 1 && large.has(entry))

@@ -37,15 +37,7 @@ interface LimitedConnection extends Pick<
 }
 
 /** Admits connections, and ends those of a server that stops. */
-export interface ConnectionLimit {
-  /**
-   * Closes connections on which nothing came or went for a second, without a request in progress or bytes that the client
-   * has still to read: those that were opened and not used are unknown to `closeIdleConnections`.
-   */
-  closeQuiet(): void
-  /** Closes all connections at once, also those in a TLS handshake, which the HTTP server does not know. */
-  closeAll(): void
-}
+export type ConnectionLimit = ReturnType<typeof limitConnections>
 
 interface Connection extends Spare {
   readonly key: unknown
@@ -87,7 +79,7 @@ function shareReserve(from: object, to: object): void {
  * whose request is worked on is never closed. Clients that connect and stay silent therefore never block others. Call it last: its
  * check runs before all other listeners.
  */
-export function limitConnections(server: Server, options: ConnectionOptions): ConnectionLimit {
+export function limitConnections(server: Server, options: ConnectionOptions) {
   const { reserve = 0, isShared = () => false } = options
   const { open, of, add, forget } = createRegister()
   const report = createCountedLog({
@@ -142,10 +134,15 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   })
   countRequests(server, (socket) => open.get(keyOf(socket)))
   return {
-    closeQuiet() {
+    /**
+     * Closes connections on which nothing came or went for a second, without a request in progress or bytes that the client
+     * has still to read: those that were opened and not used are unknown to `closeIdleConnections`.
+     */
+    closeQuiet(): void {
       for (const one of open.values()) if (isQuiet(one)) end(one)
     },
-    closeAll: () => open.forEach(end),
+    /** Closes all connections at once, also those in a TLS handshake, which the HTTP server does not know. */
+    closeAll: (): void => open.forEach(end),
   }
 }
 

@@ -52,6 +52,20 @@ export const AWAITED_LISTS = RESOURCES.filter(({ name }) => ALL.some(({ appearsI
   (one) => listPathOf(one),
 )
 
+/**
+ * How a refresh came out. A partial run counts as checked unless it could not read the list of tags: `findAnnounced` decides whether the
+ * announced tag is there. A quarantined catalog run does not count, because it publishes nothing. A quarantined feed counts: it waits
+ * for the operator's decision, and a retry would change nothing.
+ */
+export interface RefreshOutcome {
+  /** Whether every requested source was checked. */
+  readonly ok: boolean
+  /** Why not, in one line. */
+  readonly reason: string | null
+  /** Why the catalog was not checked, in which announced images appear; null: it was, whatever failed besides. */
+  readonly imageReason: string | null
+}
+
 /** Returns a type, or a pattern of types, with the vendor's name in it. */
 export function withVendor(type: string, vendor: string): string {
   return type.replaceAll('{vendor}', vendor)

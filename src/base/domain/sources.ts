@@ -50,7 +50,7 @@ export function whyUnsynced(
   source: SourceName,
   isOwn: (source: SourceName) => boolean,
 ): string | null {
-  if (source !== 'catalog' && source !== 'identity') return null
+  if (!isPrivateSource(source)) return null
   if (config.upstream.apiRoot === null || activeSources(config).includes(source)) return null
   return isOwn(source) ? `served as it is stored, not synced: ${SWITCHES[source]}` : null
 }
@@ -68,12 +68,9 @@ export type SourceName = 'osv' | 'feeds' | 'catalog' | 'identity'
 /** All sources, in the order in which they are synced and shown. */
 export const SOURCES: readonly SourceName[] = ['feeds', 'osv', 'catalog', 'identity']
 
-/** Sources whose paths are for those who have a key. */
-const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
-
-/** Reports whether changes of a source are shown only to clients with a key. */
-export function isPrivateSource(source: SourceName): boolean {
-  return PRIVATE.has(source)
+/** Reports whether a source is of the catalog's kind: lists and items of an account, which only those see who have a key. */
+export function isPrivateSource(source: SourceName): source is 'catalog' | 'identity' {
+  return source === 'catalog' || source === 'identity'
 }
 
 /**

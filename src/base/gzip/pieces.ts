@@ -27,15 +27,8 @@ export async function* inflatedPieces(gzip: Buffer): AsyncGenerator<Buffer, void
   }
 }
 
-/** Builds one gzip member of content that arrives in pieces. */
-interface Packer {
-  /** Takes the next piece; it may change afterwards. */
-  push(piece: Uint8Array): void
-  end(): Buffer
-}
-
 /** Creates a packer; level 6, as for records. */
-export function createPacker(): Packer {
+export function createPacker() {
   const block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
   const parts: Buffer[] = []
   let filled = 0
@@ -47,7 +40,8 @@ export function createPacker(): Packer {
     filled = 0
   }
   return {
-    push(piece) {
+    /** Takes the next piece; it may change afterwards. */
+    push(piece: Uint8Array): void {
       crc = crc32(piece, crc)
       size += piece.length
       for (let from = 0; from < piece.length;) {
@@ -58,7 +52,7 @@ export function createPacker(): Packer {
         from += part.length
       }
     },
-    end() {
+    end(): Buffer {
       pack(constants.Z_FINISH)
       freeBytes(block)
       const deflated = Buffer.concat(parts)

@@ -1,4 +1,4 @@
-import { isObject } from './objects.ts'
+import { type Fields, isObject } from './objects.ts'
 import { ofName, plainName, resolveField } from './field-names.ts'
 
 /*
@@ -20,8 +20,6 @@ export interface ListedRelease {
   readonly version: string | null
   readonly archs: readonly string[]
 }
-
-type Fields = Readonly<Record<string, unknown>>
 
 const MAX_DEPTH = 6
 /** Maximum versions read of one package, far more than real ones have. */

@@ -1,5 +1,5 @@
 import type { Feature } from '../../daemon/feature.ts'
-import { withReads } from '../store-access.ts'
+import { withReads } from '../store-reads.ts'
 import { withWrites } from '../store-writes.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'

@@ -17,7 +17,7 @@ import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
 import { withRunner } from '../runner.ts'
-import { closing, withReads } from '../store-access.ts'
+import { closing, withReads } from '../store-reads.ts'
 import { describe, runsExitCode } from './sync.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
 

@@ -1,12 +1,13 @@
 import { LIST_COUNTS } from '../../base/domain/run-facts.ts'
-import { withStoredReads } from '../store-access.ts'
+import { withStoredReads } from '../store-reads.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
 import { type Run, type RunFacts, lastedMs } from '../../store/runs/runs.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
-import { duration, timeOf, table } from '../output.ts'
+import { table, timeOf } from '../output.ts'
+import { duration } from '../../base/time.ts'
 
 /** Options of `patchmirror runs`. */
 export interface RunsOptions extends GlobalOptions {

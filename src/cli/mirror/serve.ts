@@ -15,7 +15,7 @@ import { goOffline } from '../../base/offline.ts'
 import { serviceManager } from '../../base/service-manager.ts'
 import { type DaemonSettings, announceSettings } from '../../store/database/daemon-settings.ts'
 import { hasImported } from '../../store/database/unread.ts'
-import { unsyncedHere } from '../store-access.ts'
+import { unsyncedHere } from '../store-reads.ts'
 import { type GlobalOptions, loadSettings, settings } from '../context.ts'
 
 /** Options of `patchmirror serve`. */

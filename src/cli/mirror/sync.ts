@@ -7,15 +7,16 @@ import { counted } from '../../base/text.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import { daemonSettings } from '../../store/database/daemon-settings.ts'
 import { scopeKeys } from '../../store/runs/run-scope.ts'
-import type { RunOutcome } from '../../store/runs/runs.ts'
-import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
+import type { Run, RunOutcome } from '../../store/runs/runs.ts'
+import type { RunRequest } from '../../sync/context.ts'
+import type { Runner } from '../../sync/runner.ts'
 import { servingDaemon } from '../../store/database/lock.ts'
 import { refuseReader } from '../reader.ts'
 import { visible } from '../output.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, loadSettings, print, printJson, settings, sourceFiles, warn } from '../context.ts'
 import { parseSources, withRunner } from '../runner.ts'
-import { unsyncedHere } from '../store-access.ts'
+import { unsyncedHere } from '../store-reads.ts'
 import { askDaemon } from '../daemon-client.ts'
 
 /** Options of `patchmirror sync`. */
@@ -36,7 +37,7 @@ const EXIT: Record<RunOutcome, number> = {
 const WORST: readonly RunOutcome[] = ['failed', 'stopped', 'quarantined', 'partial', 'complete']
 
 /** Exit code for several runs: that of the worst. */
-export function runsExitCode(reports: readonly RunReport[]): number {
+export function runsExitCode(reports: readonly Run[]): number {
   const worst = WORST.find((state) => reports.some((report) => report.state === state))
   return EXIT[worst ?? 'complete']
 }
@@ -82,8 +83,8 @@ function otherThanDaemon(config: Config, sources: readonly SourceName[]): string
 /** How to sync without a warning that others are stored. */
 const NAMING = '"patchmirror sync feeds osv"'
 
-async function runAll(runner: Runner, sources: readonly SourceName[], options: SyncOptions): Promise<RunReport[]> {
-  const reports: RunReport[] = []
+async function runAll(runner: Runner, sources: readonly SourceName[], options: SyncOptions): Promise<Run[]> {
+  const reports: Run[] = []
   for (const source of sources) {
     const request: RunRequest = {
       source,
@@ -98,7 +99,7 @@ async function runAll(runner: Runner, sources: readonly SourceName[], options: S
 }
 
 /** A run in one line, with what to do next where something is to be done. */
-export function describe(report: RunReport): string {
+export function describe(report: Run): string {
   const { id, source, state, message, code, facts } = report
   const number = id === 0 ? 'dry run' : `run ${id}`
   const cost = `${counted(Number(facts['requests'] ?? 0), 'request')}, ${counted(Number(facts['bytes'] ?? 0), 'byte')}`
@@ -119,7 +120,7 @@ export function describe(report: RunReport): string {
 const NAMED = 3
 
 /** Names the first of what a run removed, or a dry run would, in a line of its own. */
-function removedLine({ removedIds, plannedRemovedIds, removed, plannedRemoved }: RunReport['facts']): string {
+function removedLine({ removedIds, plannedRemovedIds, removed, plannedRemoved }: Run['facts']): string {
   const ids = removedIds ?? plannedRemovedIds
   if (!Array.isArray(ids) || ids.length === 0) return ''
   const shown = ids.slice(0, NAMED).map((one) => visible(String(one)))
@@ -133,7 +134,7 @@ const PATIENCE_MS = 15_000
 const PAUSE_MS = 100
 
 /** Waits until the daemon of this data folder, if one runs, serves what these runs published; warns when it does not. */
-async function untilServed(config: Config, reports: readonly RunReport[]): Promise<void> {
+async function untilServed(config: Config, reports: readonly Run[]): Promise<void> {
   if (config.fleet.url !== null) return // it is served when the fleet has published it
   const end = performance.now() + PATIENCE_MS
   for (;;) {
@@ -150,7 +151,7 @@ async function untilServed(config: Config, reports: readonly RunReport[]): Promi
   }
 }
 
-function printResult(behind: readonly RunReport[], answers: boolean): void {
+function printResult(behind: readonly Run[], answers: boolean): void {
   const names = behind.map(({ source }) => source).join(', ')
   const why = answers ? 'see its log' : 'it does not answer'
   warn(`a daemon runs on this data folder, and does not serve the new snapshot of ${names} yet: ${why}`)

@@ -4,7 +4,7 @@ import { rebuildLostArchive } from '../../archive/build.ts'
 import { repairRecords } from '../../archive/repair.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { closing } from '../store-access.ts'
+import { closing } from '../store-reads.ts'
 import { withWrites } from '../store-writes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { damageAdvice, nameStorageError } from '../../store/database/faults.ts'
@@ -13,7 +13,8 @@ import { type InspectedDatabase, inspectOthers } from '../../store/database/insp
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
 import type { Writes } from '../../store/writer.ts'
 import { whyUnread } from '../../store/database/unread.ts'
-import type { RunReport, RunRequest } from '../../sync/runner.ts'
+import type { Run } from '../../store/runs/runs.ts'
+import type { RunRequest } from '../../sync/context.ts'
 import { noteRepaired } from '../../store/notes.ts'
 import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {
@@ -304,7 +305,7 @@ async function repairSource(loaded: LoadedConfig, features: readonly Feature[], 
     const osv: RunRequest = { ...common, source: 'osv', suspectIds: report.damagedRecords }
     const feeds: RunRequest = { ...common, source: 'feeds' }
     const { feeds: feedsDamaged, osv: osvDamaged, catalog } = damagedSources(report)
-    const done: RunReport[] = []
+    const done: Run[] = []
     if (osvDamaged) done.push(await runner.run(osv))
     if (feedsDamaged) done.push(await runner.run(feeds))
     if (!catalog) return done

@@ -1,5 +1,5 @@
 import { messageOf } from '../../base/errors.ts'
-import type { Item, Made } from '../../upstream/service-api.ts'
+import type { Item, Made } from '../../upstream/service-answer.ts'
 import { type SecretFile, createSecretFile } from '../secret-file.ts'
 import { type ServiceCommandOptions, printItem } from './session.ts'
 import { print, warn } from '../context.ts'

@@ -1,5 +1,5 @@
-/** Words that people try, with the command that does it: words of other programs, and former names of commands. */
-const SYNONYMS: Readonly<Record<string, string>> = {
+/** Words that people try, with the command that does it. */
+export const SYNONYMS: Readonly<Record<string, string>> = {
   start: 'serve',
   run: 'serve',
   up: 'serve',
@@ -17,7 +17,6 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   'list vulnerabilities': 'list records',
   'config show': 'config',
   gc: 'fleet check --gc',
-  // Former names.
   record: 'show NAME',
   tags: 'list tags',
   patches: 'list patches',
@@ -59,9 +58,4 @@ export function successorOf(words: readonly string[]): string | null {
   const name = words.join(' ')
   const known = [name, `${name}s`].find((one) => Object.hasOwn(SYNONYMS, one))
   return known === undefined ? null : (SYNONYMS[known] ?? null)
-}
-
-/** Lists the synonyms with the commands that they stand for. */
-export function listSynonyms(): readonly (readonly [words: string, command: string])[] {
-  return Object.entries(SYNONYMS)
 }

@@ -1,11 +1,13 @@
-import { closing, withReads } from '../store-access.ts'
+import { closing, withReads } from '../store-reads.ts'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { toIsoOrNull } from '../../base/time.ts'
 import type { Config } from '../../config/schema.ts'
-import { type Db, namingFaults, inboxPath, openInbox } from '../../store/database/open.ts'
+import { type Db, inboxPath, openInbox } from '../../store/database/open.ts'
+import { namingFaults } from '../../store/database/faults.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
-import type { EventTarget, InboxRow } from '../../store/webhooks/inbox.ts'
+import type { InboxRow } from '../../store/webhooks/inbox.ts'
+import type { EventTarget } from '../../base/domain/image-reference.ts'
 import { visible } from '../output.ts'
 
 /**

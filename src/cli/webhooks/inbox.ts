@@ -4,7 +4,8 @@ import { counted } from '../../base/text.ts'
 import { type InboxRow, type InboxState, createInbox, createInboxReads } from '../../store/webhooks/inbox.ts'
 import { nameOf, shownRow, withDecisions, withInbox } from './inbox-rows.ts'
 import { type GlobalOptions, isServed, print, settings } from '../context.ts'
-import { duration, timeOf, table, visible } from '../output.ts'
+import { table, timeOf, visible } from '../output.ts'
+import { duration } from '../../base/time.ts'
 
 /** Options of `patchmirror webhooks inbox`. */
 export interface InboxOptions extends GlobalOptions {

@@ -9,8 +9,7 @@ import {
   replaceSecretFile,
 } from '../../webhooks/receive/secret-file.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import { itemIdOf } from '../../upstream/service-answer.ts'
-import type { Made } from '../../upstream/service-api.ts'
+import { type Made, itemIdOf } from '../../upstream/service-answer.ts'
 import { readNamedFile } from '../../base/files.ts'
 
 /** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */

@@ -1,9 +1,9 @@
-import { withReads } from '../store-access.ts'
+import { withReads } from '../store-reads.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
-import { itemIdOf } from '../../upstream/service-answer.ts'
-import { type Item, type Tested, type WebhooksApi, webhooksApi } from '../../upstream/service-api.ts'
+import { type Item, itemIdOf } from '../../upstream/service-answer.ts'
+import { type Tested, type WebhooksApi, webhooksApi } from '../../upstream/service-api.ts'
 import { readKeptSecrets, withSecretKeeper } from './secrets.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import {

@@ -18,18 +18,11 @@ export const LIVE_KEYS: ReadonlySet<string> = new Set(
   Object.entries(LIVE).flatMap(([section, names]) => names.map((name) => `${section}.${name}`)),
 )
 
-/** Settings in use: the live ones follow the newest settings and their files, all others stay as at the start. */
-interface LiveConfig {
-  readonly config: Config
-  /** From now on the live settings have these values. */
-  replace(next: Config): void
-}
-
 /** Makes settings live, without an upstream for a daemon that is offline. `warn` names a secret's file that cannot be used. */
 export function createLiveConfig(
   given: Config,
   { offline, warn }: { readonly offline: boolean; readonly warn: (text: string) => void },
-): LiveConfig {
+) {
   const started = offline ? withoutUpstream(given) : given
   let newest = followConfig(started, warn)
   const now = (): Config => newest
@@ -45,7 +38,11 @@ export function createLiveConfig(
     fleet: follow(started.fleet, LIVE.fleet, () => now().fleet),
     log: follow(started.log, LIVE.log, () => now().log),
   }
-  return { config, replace: (next) => void (newest = followConfig(next, warn)) }
+  return {
+    config,
+    /** From now on the live settings have these values. */
+    replace: (next: Config): void => void (newest = followConfig(next, warn)),
+  }
 }
 
 /** Without a root there is nothing to request, and what cannot be requested needs no credential. */

@@ -28,13 +28,7 @@ export interface ScrubOptions {
 }
 
 /** The verification of all that is stored, on a schedule. */
-export interface RunningScrub {
-  /** Starts a verification unless one is under way. */
-  readonly start: () => void
-  /** Verifies at once if a time of the schedule was missed. */
-  readonly catchUp: () => void
-  close(): Promise<void>
-}
+export type RunningScrub = ReturnType<typeof startScrub>
 
 const WAIT_MS = 60_000
 /** What of the damage is noted in words. */
@@ -44,7 +38,7 @@ const NAMED = 20
  * Verifies what is stored each week, in a thread of the lowest priority that only reads. What is damaged and
  * can be fetched again is fetched by normal runs, after which it is verified once more.
  */
-export function startScrub(options: ScrubOptions): RunningScrub {
+export function startScrub(options: ScrubOptions) {
   const { config, log, now = Date.now, waitMs = WAIT_MS } = options
   let closed = false
   let isActive = false
@@ -78,9 +72,11 @@ export function startScrub(options: ScrubOptions): RunningScrub {
   }
   const schedule = planned({ ...options, now }, start)
   return {
+    /** Starts a verification unless one is under way. */
     start,
-    catchUp: () => schedule.catchUp(),
-    async close() {
+    /** Verifies at once if a time of the schedule was missed. */
+    catchUp: (): void => schedule.catchUp(),
+    async close(): Promise<void> {
       closed = true
       schedule.stop()
       if (timer !== null) clearTimeout(timer)

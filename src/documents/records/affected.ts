@@ -25,19 +25,16 @@ export interface Asked {
 }
 
 /** A version that is compared with many. */
-interface AskedVersion {
-  /** Empty: any version. */
-  readonly text: string
-  /** As an order reads it; each order reads it once. */
-  readonly keyOf: (order: VersionOrder) => unknown
-}
+type AskedVersion = ReturnType<typeof askVersion>
 
 /** Prepares a version for comparison; '' means any. */
-export function askVersion(text: string): AskedVersion {
+export function askVersion(text: string) {
   const keys = new Map<VersionOrder, unknown>()
   return {
+    /** Empty: any version. */
     text,
-    keyOf(order) {
+    /** As an order reads it; each order reads it once. */
+    keyOf(order: VersionOrder): unknown {
       if (!keys.has(order)) keys.set(order, order.read(text))
       return keys.get(order)
     },
@@ -317,16 +314,14 @@ export function confirmedEvents(events: unknown, order: VersionOrder): readonly 
 const STRETCH = 1000
 
 /** Counts what was looked at. */
-interface Pace {
-  /** Whether a stretch is over with this one. */
-  isOver(): boolean
-}
+type Pace = ReturnType<typeof createPace>
 
 /** Begins with a whole stretch. */
-export function createPace(): Pace {
+export function createPace() {
   let left = STRETCH
   return {
-    isOver() {
+    /** Whether a stretch is over with this one. */
+    isOver(): boolean {
       if (--left > 0) return false
       left = STRETCH
       return true

@@ -129,18 +129,13 @@ interface CsafProduct {
 }
 
 /** Products by their ids, and the products of each group. */
-interface ProductTree {
-  /** Returns the name of a product; its id, where it has none. */
-  readonly nameOf: (id: string) => string
-  readonly productOf: (id: string) => CsafProduct | null
-  readonly groups: ReadonlyMap<string, readonly string[]>
-}
+type ProductTree = ReturnType<typeof readProductTree>
 
 /**
  * Reads `product_tree`: full product names, branches at any depth, relationships and groups. A relationship without a
  * name of its own is named by the two products that it relates.
  */
-function readProductTree(tree: Fields): ProductTree {
+function readProductTree(tree: Fields) {
   const names = new Map<string, string>()
   const products = new Map<string, CsafProduct>()
   const add = (
@@ -181,8 +176,9 @@ function readProductTree(tree: Fields): ProductTree {
   for (const { group_id: id, product_ids: ids } of eachObject(tree['product_groups']))
     if (typeof id === 'string') groups.set(id, textsOf(listOf(ids)))
   return {
-    nameOf: (id) => names.get(id) ?? id,
-    productOf: (id) => products.get(id) ?? null,
+    /** Returns the name of a product; its id, where it has none. */
+    nameOf: (id: string): string => names.get(id) ?? id,
+    productOf: (id: string): CsafProduct | null => products.get(id) ?? null,
     groups,
   }
 }

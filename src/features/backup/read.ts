@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { MirrorError, systemCode, whyUnreadable } from '../../base/errors.ts'
 import { PRIVATE_FILE } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
-import { DATABASES } from '../../store/database/copies.ts'
+import { DATABASES } from '../../store/database/open.ts'
 import { beforeFirst } from '../../store/database/migration-copy.ts'
 import { isKnown, newestOf } from '../../store/database/schema/schema.ts'
 import { type ArchiveFile, openArchive } from '../../archive/zip/reader.ts'
@@ -21,16 +21,8 @@ import {
 /** Bytes of all members' names and positions: enough for databases of a terabyte. */
 const MAX_DIRECTORY = 64 * 2 ** 20
 
-/** An open backup whose structure and manifest are valid. */
-interface OpenBackup {
-  readonly manifest: BackupManifest
-  /** Reads and verifies every byte; writes the files into a folder, synced, unless it is null. Throws `corrupt`. */
-  extract(folder: string | null): Promise<void>
-  close(): Promise<void>
-}
-
 /** Opens a backup. Throws `corrupt` for any other file, `schema` for one of a newer program, `usage` when there is none. */
-export async function openBackup(path: string): Promise<OpenBackup> {
+export async function openBackup(path: string) {
   const fail = (why: string, cause?: unknown): MirrorError => notABackup(path, why, cause)
   const limits = { maxMemberBytes: PIECE_BYTES, maxDirectoryBytes: MAX_DIRECTORY }
   const archive = await openArchive(path, limits).catch((error: unknown) => {
@@ -43,7 +35,12 @@ export async function openBackup(path: string): Promise<OpenBackup> {
     refuseOtherSchema(manifest, path)
     checkMembers(archive, manifest, fail)
     const extract = (folder: string | null): Promise<void> => extractFiles(archive, manifest, folder, fail)
-    return { manifest, extract, close: () => archive.close() }
+    return {
+      manifest,
+      /** Reads and verifies every byte; writes the files into a folder, synced, unless it is null. Throws `corrupt`. */
+      extract,
+      close: (): Promise<void> => archive.close(),
+    }
   } catch (error) {
     await archive.close()
     throw error

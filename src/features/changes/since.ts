@@ -18,7 +18,7 @@ import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../
 import { counted, csvField } from '../../base/text.ts'
 import { table } from '../../cli/output.ts'
 import { firstStep, print, settings } from '../../cli/context.ts'
-import { closing, withStoredReads } from '../../cli/store-access.ts'
+import { closing, withStoredReads } from '../../cli/store-reads.ts'
 import { type TriedIndex, needPackageIndex, withPackageIndex } from '../lookup/package-index.ts'
 import { type Freshness, createFreshness } from '../lookup/freshness.ts'
 import { type LookupOptions, refuseLookup, refuseTwoForms } from '../lookup/open.ts'

@@ -22,24 +22,13 @@ interface PurgeOptions {
   readonly timeoutMs?: number
 }
 
-/** Purges of the shared caches that the settings name. */
-interface EdgePurges {
-  /**
-   * Purges tags in every target, now and again later: an edge may have filled itself meanwhile from a request that was
-   * under way, or from a reader that lagged. Returns at once.
-   */
-  readonly purge: (tags: readonly string[]) => void
-  readonly status: () => readonly EdgeTargetStatus[]
-  readonly close: () => void
-}
-
 /** Longest pause after failures in a row, milliseconds. */
 const LONGEST_RETRY_MS = 60_000
 /** Tags that fit into one header of every product. */
 const SEPARATOR = { 'Cache-Tag': ',', xkey: ' ', 'Surrogate-Key': ' ', none: ' ' } as const
 
 /** Creates the purges: one request at a time for each target, retried with growing pauses until it succeeds. */
-export function createEdgePurges(options: PurgeOptions): EdgePurges {
+export function createEdgePurges(options: PurgeOptions) {
   const { config, againMs } = options
   const targets = config.purge.map((url, at) => createTarget(options, url, at + 1))
   const later = new Set<NodeJS.Timeout>()
@@ -47,7 +36,11 @@ export function createEdgePurges(options: PurgeOptions): EdgePurges {
     for (const target of targets) target.add(tags)
   }
   return {
-    purge(tags) {
+    /**
+     * Purges tags in every target, now and again later: an edge may have filled itself meanwhile from a request that was
+     * under way, or from a reader that lagged. Returns at once.
+     */
+    purge(tags: readonly string[]): void {
       if (targets.length === 0 || tags.length === 0) return
       purge(tags)
       const timer = setTimeout(() => {
@@ -56,8 +49,8 @@ export function createEdgePurges(options: PurgeOptions): EdgePurges {
       }, againMs).unref()
       later.add(timer)
     },
-    status: () => targets.map((target) => target.status()),
-    close() {
+    status: (): readonly EdgeTargetStatus[] => targets.map((target) => target.status()),
+    close(): void {
       for (const timer of later) clearTimeout(timer)
       for (const target of targets) target.close()
     },

@@ -29,15 +29,6 @@ interface KeeperOptions {
   readonly retryMs?: number
 }
 
-/** Judges the SBOMs of the mirrored tags whenever something changed that they follow from. */
-interface FindingsKeeper {
-  /** Something may have been published, or other views are in use. */
-  look(): void
-  report(): TagFindingsStatus
-  /** Ends what is under way. */
-  close(): Promise<void>
-}
-
 const SETTLE_MS = 2_000
 const RETRY_MS = 60_000
 /** Pause where what is read was replaced meanwhile. */
@@ -49,7 +40,7 @@ const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 1000 }
  * Keeps the findings of tags at the served snapshots. It starts a thread where there is something to judge, which ends with
  * that: nothing stays in memory in between.
  */
-export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
+export function createFindingsKeeper(options: KeeperOptions) {
   const { log, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
   const { dir } = options.config.data
   let known = knownOrNothing(options)
@@ -89,16 +80,18 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
     failure = why
   }
   return {
-    look() {
+    /** Something may have been published, or other views are in use. */
+    look(): void {
       if (!closed && running === null && !isBroughtTo(options, known.goal)) timer.sooner(settleMs)
     },
-    report() {
+    report(): TagFindingsStatus {
       if (running === null && known.mark !== markOfFindings(dir)) known = knownOrNothing(options)
       if (known.goal === null && running === null && !closed && !isDone()) timer.after(settleMs) // also where the database was deleted, or is damaged
       const { goal: _, mark: __, unread: ___, ...status } = known
       return { ...status, state: stateOf(options, known), judging: running !== null, failing: failure !== null }
     },
-    async close() {
+    /** Ends what is under way. */
+    async close(): Promise<void> {
       closed = true
       timer.clear()
       await running?.stop()

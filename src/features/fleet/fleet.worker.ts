@@ -8,13 +8,12 @@ import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, refuse } from '../../base/threads/supervisor.ts'
 import { lowerPriority } from '../../base/threads/worker-file.ts'
 import { stampOfIds } from '../../store/pin.ts'
-import type { Transport } from '../../upstream/http/transport.ts'
 import { type SigningKey, fleetTrust } from '../bundles/format/keys.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
 import { createLeaseProof } from './lease/proof.ts'
 import { createMissed, createNotifier, notifyMirrors } from './look/notify.ts'
 import type { Takeover } from './look/message.ts'
-import { type FleetNode, startNode } from './node.ts'
+import { startNode } from './node.ts'
 import type { GenerationFacts, Generations, NodeReport } from './turn.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
@@ -107,22 +106,9 @@ interface Live {
   stopped: boolean
 }
 
-interface OpenNode {
-  readonly node: FleetNode
-  readonly store: ObjectStore
-  readonly ending: AbortController
-  readonly notifier: Transport
-  /** Writes what this mirror says of itself. Never rejects. */
-  readonly tell: () => Promise<void>
-  readonly announcing: NodeJS.Timeout
-}
+type OpenNode = Awaited<ReturnType<typeof openNode>>
 
-async function openNode(
-  start: FleetStart,
-  live: Live,
-  traffic: StoreCounters,
-  send: (message: FromFleet) => void,
-): Promise<OpenNode> {
+async function openNode(start: FleetStart, live: Live, traffic: StoreCounters, send: (message: FromFleet) => void) {
   const { config, version, url } = start
   const { soleWriter } = config.fleet
   const role = reportedRole(config.fleet.role)
@@ -172,7 +158,15 @@ async function openNode(
     },
   })
   void written.then(() => node.expect(Infinity)) // one that did not know this mirror may be about to publish
-  return { node, store, ending, notifier, tell, announcing: setInterval(() => void tell(), ANNOUNCE_MS) }
+  return {
+    node,
+    store,
+    ending,
+    notifier,
+    /** Writes what this mirror says of itself. Never rejects. */
+    tell,
+    announcing: setInterval(() => void tell(), ANNOUNCE_MS),
+  }
 }
 
 /** Returns what notifies the other mirrors of a generation, and notes what follows where one cannot be. */

@@ -26,7 +26,7 @@ interface NodeOptions {
 }
 
 /** A mirror of a fleet at work. */
-export interface FleetNode {
+interface FleetNode {
   /** The store was committed to: what is new is to be published. */
   committed(): void
   /** This generation is about to be published: looks for it until it is seen, for a while. Infinity: any. */

@@ -1,18 +1,19 @@
 import { RESOURCES, TAGS } from '../../base/domain/resources.ts'
 import { copiedDigests, digestsInTag } from '../../base/json/forms/tag-digests.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
+import { MirrorError } from '../../base/errors.ts'
 import type { Fields } from '../../base/json/objects.ts'
 import { requestedPath } from '../../server/catalog/not-found.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { counted } from '../../base/text.ts'
-import { closing } from '../../cli/store-access.ts'
+import { closing } from '../../cli/store-reads.ts'
 import type { Config } from '../../config/schema.ts'
 import { sbomDigestsOf } from '../../documents/sboms/mirrored.ts'
 import type { Reads } from '../../store/reads.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { createFreshness } from '../lookup/freshness.ts'
 import { openLookup } from '../lookup/open.ts'
-import { type ChangedTags, changedSince } from './changed.ts'
+import { sincePlace } from '../lookup/since.ts'
 import type { CatalogImage } from './formats.ts'
 
 const ITEM = RESOURCES.find(({ name }) => name === 'tags')?.item ?? ''
@@ -93,6 +94,32 @@ function untrackedNotes({ untracked }: Tags): string[] {
   return [
     `${what} may not have changed: nothing but the entry in the list is mirrored ("patchmirror show IMAGE:TAG" says why)`,
   ]
+}
+
+/** Which tags are not as they were in an earlier snapshot of the catalog. */
+interface ChangedTags {
+  /** The earlier snapshot, hex. */
+  readonly snapshot: string
+  /** Whether the details of a tag are others than they were, or new. */
+  hasChanged(id: string): boolean
+}
+
+/**
+ * Reads the log of changes. Null where nothing of the catalog was stored then: all of it is new. Throws as `sincePlace`, and
+ * `not_ready` where the log does not name what changed.
+ */
+function changedSince(reads: Reads, since: string, now: number): ChangedTags | null {
+  const place = sincePlace(reads, 'catalog', since, now, 'list all of it, without --since')
+  if (place.firstStored !== null) return null
+  const span = { ...place, until: reads.changes.readLatestLogged('catalog')?.id ?? place.after }
+  const names = reads.changes.countNames(span)
+  if (names === null)
+    throw new MirrorError(
+      'not_ready',
+      `what changed in the catalog since ${since} is not logged by name: list all of it, without --since`,
+    )
+  const changed = new Set(reads.changes.listChanged(span, '', names).map(({ name }) => name))
+  return { snapshot: place.snapshot, hasChanged: (id) => changed.has(requestedPath(ITEM, { id })) }
 }
 
 function readTags(reads: Reads, changed: ChangedTags | null): Tags {

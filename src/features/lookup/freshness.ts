@@ -10,7 +10,8 @@ import { describeOsvScope, parseScopeText } from '../../base/domain/osv-scope.ts
 import { SWITCHES, type SourceName, activeSources, ageSecondsOf } from '../../base/domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { whyWithheld } from '../../store/runs/rejected.ts'
-import { duration, timeOf } from '../../cli/output.ts'
+import { timeOf } from '../../cli/output.ts'
+import { duration } from '../../base/time.ts'
 
 /** A source that was read, and how old its data is. */
 interface UsedSource extends MissingParts {
@@ -27,28 +28,10 @@ interface UsedSource extends MissingParts {
 }
 
 /** Says which sources a lookup reads, and why one cannot be read. */
-export interface Freshness {
-  /** Marks a source as read. Returns why it has no data, null when it has. Throws `stale` when its age refuses it. */
-  readonly use: (source: SourceName) => MirrorError | null
-  /** Does the same for what `staleAction` does not concern: dates alone, which stay true however old the data is. */
-  readonly useDates: (source: SourceName) => MirrorError | null
-  /** Marks a source as read, whatever its age; one without data is none. */
-  readonly mark: (source: SourceName) => void
-  /** Marks the records where the index of packages, of the snapshot that is named, is an older one. */
-  readonly useIndex: (snapshot: string) => void
-  /** Why what is not found in the index of packages may be stored; null: it was not read, or is that of the records. */
-  readonly oldIndex: () => string | null
-  /** Whether the settings have this mirror sync or store the source. */
-  readonly isExpected: (source: SourceName) => boolean
-  readonly used: () => readonly UsedSource[]
-  /** A line for people on each of them. */
-  readonly lines: () => string[]
-  /** The lines on sources that are too old, lack something, or of which a newer state is withheld. */
-  readonly warnings: () => string[]
-}
+export type Freshness = ReturnType<typeof createFreshness>
 
 /** Creates the freshness of one snapshot; `now`: Unix milliseconds. */
-export function createFreshness(config: Config, reads: Reads, now: number): Freshness {
+export function createFreshness(config: Config, reads: Reads, now: number) {
   const found = new Map<SourceName, { used: UsedSource; marks: string[] }>()
   let oldIndex: string | null = null
   const markStale = createStaleRule(config, () => now)
@@ -81,29 +64,38 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
     return origin
   }
   return {
-    use(source) {
+    /** Marks a source as read. Returns why it has no data, null when it has. Throws `stale` when its age refuses it. */
+    use(source: SourceName): MirrorError | null {
       const origin = mark(source)
       if (origin instanceof MirrorError) return origin
       refuseStale(origin)
       return null
     },
-    useDates(source) {
+    /** Does the same for what `staleAction` does not concern: dates alone, which stay true however old the data is. */
+    useDates(source: SourceName): MirrorError | null {
       const origin = mark(source)
       if (origin instanceof MirrorError) return origin
       if (isRefused(origin)) found.get(source)?.marks.push(DATES_ALONE)
       return null
     },
-    mark: (source) => void mark(source),
-    useIndex(snapshot) {
+    /** Marks a source as read, whatever its age; one without data is none. */
+    mark: (source: SourceName): void => void mark(source),
+    /** Marks the records where the index of packages, of the snapshot that is named, is an older one. */
+    useIndex(snapshot: string): void {
       if (oldIndex !== null || reads.snapshots.readSnapshot('osv')?.id === snapshot) return
       oldIndex = `packages and other ids are those of the earlier snapshot ${snapshot.slice(0, 12)}: the index of this one is not built yet`
       found.get('osv')?.marks.push(oldIndex)
     },
-    oldIndex: () => oldIndex,
-    isExpected: (source) => activeSources(config).includes(source) || readOrigin(reads, source) !== null,
-    used: () => [...found.values()].map(({ used }) => used),
-    lines: () => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),
-    warnings: () =>
+    /** Why what is not found in the index of packages may be stored; null: it was not read, or is that of the records. */
+    oldIndex: (): string | null => oldIndex,
+    /** Whether the settings have this mirror sync or store the source. */
+    isExpected: (source: SourceName): boolean =>
+      activeSources(config).includes(source) || readOrigin(reads, source) !== null,
+    used: (): readonly UsedSource[] => [...found.values()].map(({ used }) => used),
+    /** A line for people on each of them. */
+    lines: (): string[] => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),
+    /** The lines on sources that are too old, lack something, or of which a newer state is withheld. */
+    warnings: (): string[] =>
       [...found.values()].flatMap(({ used, marks }) => (marks.length === 0 ? [] : [freshnessLine(used, marks)])),
   }
 }

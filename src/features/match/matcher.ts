@@ -42,21 +42,15 @@ interface MatchRequest {
   readonly maxBytes?: number
 }
 
-/** Judges SBOMs by what a data folder has. */
-interface Matcher {
-  /** Throws `not_ready` before the first views, `stale` when the age of the data refuses it, `bad_request`. */
-  match(sbom: InputSbom, request: MatchRequest): Promise<MatchResult>
-  close(): void
-}
-
 /**
  * Creates the matcher of a data folder; the reads stay the caller's to close. An SBOM whose views are replaced and removed
  * meanwhile is judged again, by the new ones.
  */
-export function createMatcher(config: Config, shortReads: ShortReads): Matcher {
+export function createMatcher(config: Config, shortReads: ShortReads) {
   const views = createViewsInUse(config.data.dir, null, null)
   return {
-    async match(sbom, request) {
+    /** Throws `not_ready` before the first views, `stale` when the age of the data refuses it, `bad_request`. */
+    async match(sbom: InputSbom, request: MatchRequest): Promise<MatchResult> {
       for (;;) {
         views.refresh()
         const current = views.current()
@@ -68,7 +62,7 @@ export function createMatcher(config: Config, shortReads: ShortReads): Matcher {
         }
       }
     },
-    close: () => views.close(),
+    close: (): void => views.close(),
   }
 }
 

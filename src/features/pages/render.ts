@@ -29,14 +29,8 @@ export interface PageFrame {
 /** Longest text that is shown as one value, characters. */
 const MAX_TEXT = 20_000
 
-/** Renders pages and feeds from the templates, every value escaped. */
-interface Renderer {
-  readonly html: (frame: PageFrame) => string
-  readonly atom: (feed: WebFeed) => string
-}
-
 /** Creates the functions that render pages in HTML and feeds in Atom (RFC 4287). */
-export function createRenderer(): Renderer {
+export function createRenderer() {
   const eta = new Eta({
     views: fileURLToPath(new URL('./templates', import.meta.url)),
     cache: true,
@@ -44,8 +38,8 @@ export function createRenderer(): Renderer {
     escapeFunction: escapeText,
   })
   return {
-    html: (frame) => eta.render('layout', frame),
-    atom: (feed) => eta.render('atom', feed),
+    html: (frame: PageFrame): string => eta.render('layout', frame),
+    atom: (feed: WebFeed): string => eta.render('atom', feed),
   }
 }
 

@@ -1,5 +1,5 @@
 import { counted } from '../../base/text.ts'
-import { eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
+import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { FINDINGS_CHANGED, namedBy } from '../../base/domain/event-types.ts'
 import { type EventTarget, namesOf, targetsOf } from '../../base/domain/image-reference.ts'
 import { causeWords, findingWords } from '../../store/findings/words.ts'
@@ -36,9 +36,7 @@ function summaryOf(body: Uint8Array): string {
   return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
 }
 
-type Json = Readonly<Record<string, unknown>>
-
-function read(body: Uint8Array): { event: Json; named: EventTarget | null } {
+function read(body: Uint8Array): { event: Fields; named: EventTarget | null } {
   const bytes = Buffer.from(body)
   const { target: named } = parseBody(bytes, createTypeFilter(['*'], ''))
   try {
@@ -49,7 +47,7 @@ function read(body: Uint8Array): { event: Json; named: EventTarget | null } {
   }
 }
 
-function snapshotLine(event: Json): string {
+function snapshotLine(event: Fields): string {
   const data = isObject(event['data']) ? event['data'] : {}
   const counts = isObject(data['counts']) ? data['counts'] : null
   const name = data['source']
@@ -66,7 +64,7 @@ function snapshotLine(event: Json): string {
 }
 
 /** What left the mirror without being known to be removed upstream is not called removed. */
-function removedWords(removed: number, { count, cause }: Json): string {
+function removedWords(removed: number, { count, cause }: Fields): string {
   const left = Math.min(countOf(count), removed)
   if (left === 0) return `${removed} removed`
   const because = cause === 'scope' || cause === 'rollback' ? causeWords(cause) : null
@@ -74,7 +72,7 @@ function removedWords(removed: number, { count, cause }: Json): string {
 }
 
 /** One line for each tag, and before them their sum where there are more of them. */
-function findingsLines(data: Json): string {
+function findingsLines(data: Fields): string {
   const changed = [...eachObject(data['changes'])].slice(0, MAX_IMAGES)
   const lines = changed.map((one) => {
     const { name } = fieldsOf(one['tag'])
@@ -86,7 +84,7 @@ function findingsLines(data: Json): string {
   return [`${tags} tags: ${wordsOf(data)}`, ...lines, `and ${tags - lines.length} more`].join('\n')
 }
 
-function wordsOf(one: Json): string {
+function wordsOf(one: Fields): string {
   const found = countOf(one['newFindings'])
   const gone = countOf(one['goneFindings'])
   const fixes = countOf(one['newFixes'])

@@ -1,19 +1,13 @@
 import { type NamedTarget, relayTargets, withNames } from '../../config/kinds/relay-targets.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import { counted } from '../../base/text.ts'
-import { closing } from '../../cli/store-access.ts'
-import { relayStatus } from '../../server/status/report.ts'
+import { closing } from '../../cli/store-reads.ts'
+import { relayStatus } from '../../server/status/status.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { formatSecret } from './sender.ts'
-import {
-  namingFaults,
-  inboxPath,
-  openInbox,
-  openInboxReader,
-  openReader,
-  openWriter,
-} from '../../store/database/open.ts'
+import { inboxPath, openInbox, openInboxReader, openReader, openWriter } from '../../store/database/open.ts'
+import { namingFaults } from '../../store/database/faults.ts'
 import type { Db } from '../../store/database/sqlite.ts'
 import { type RelayTarget, createRelayOutbox, createOutboxReads } from '../../store/webhooks/outbox.ts'
 import { createSecretReader } from '../../store/secret.ts'

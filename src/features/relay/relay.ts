@@ -51,21 +51,7 @@ interface RelayDeps extends Pick<FindingsDeps, 'findings' | 'servesFindings'> {
 }
 
 /** Relays events. */
-export interface Relay {
-  /** Collects new events and starts due deliveries. */
-  tick(): void
-  /**
-   * The same, when there may be something to do: others wrote, a delivery is due, or the last time is a minute ago. Call it
-   * often: otherwise it is cheap.
-   */
-  poll(): void
-  /** The tags were judged again: the next `tick` collects what changed in their findings. */
-  judged(): void
-  /** Resolves when no request is active and all results are stored. */
-  idle(): Promise<void>
-  /** Stops sending; active deliveries are sent again after the next start. */
-  stop(): void
-}
+export type Relay = ReturnType<typeof createRelay>
 
 const BATCH = 50
 /** Interval of pruning the outbox, milliseconds. */
@@ -82,7 +68,7 @@ const FAULT_PAUSE_MS = 5_000
  * before it counts as relayed, in one transaction with the cursor; a delivery is removed only after its target answered
  * 2xx. So a killed process at most sends events again, under the same webhook-id.
  */
-export function createRelay(deps: RelayDeps): Relay {
+export function createRelay(deps: RelayDeps) {
   const { settings, outbox, now, onFault } = deps
   const active = new Map<string, Promise<void>>()
   let stopped = false
@@ -132,11 +118,19 @@ export function createRelay(deps: RelayDeps): Relay {
     }
   }
   return {
+    /** Collects new events and starts due deliveries. */
     tick,
+    /**
+     * The same, when there may be something to do: others wrote, a delivery is due, or the last time is a minute ago. Call it
+     * often: otherwise it is cheap.
+     */
     poll: turns.pollOf(tick),
+    /** The tags were judged again: the next `tick` collects what changed in their findings. */
     judged: tags.judged,
-    idle: () => untilIdle(active, () => settled.length, flush),
-    stop() {
+    /** Resolves when no request is active and all results are stored. */
+    idle: (): Promise<void> => untilIdle(active, () => settled.length, flush),
+    /** Stops sending; active deliveries are sent again after the next start. */
+    stop(): void {
       flush()
       stopped = true
     },

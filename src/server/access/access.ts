@@ -22,16 +22,7 @@ import { isForwarded, isHost, readForwarding } from '../http/forwarded.ts'
 import { noteKey } from './request-log.ts'
 
 /** Who may read the private paths. */
-export interface Access {
-  /** Null: let in. Else what to answer. Throws when the store cannot be read. */
-  judge(request: IncomingMessage): Problem | null
-  /** Reports whether a request brings a valid key. Nothing is counted or logged by it. Throws when the store cannot be read. */
-  readonly hasKey: (request: IncomingMessage) => boolean
-  /** Logs who may read the private paths; for the start, once the address is known. */
-  readonly announce: () => void
-  /** Logs which keys were created and revoked, and by whom. */
-  readonly look: () => void
-}
+export type Access = ReturnType<typeof createAccess>
 
 /** The settings that access is decided by. */
 type AccessSettings = Pick<Config['server'], 'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'socket' | 'trustProxy'>
@@ -62,7 +53,7 @@ const LOG_INTERVAL_MS = HOUR_MS
  * key is always accepted, whatever other requests from the same address sent: keys are too long to be guessed, and a lock-out
  * would only serve an attacker. Throws `config` for contradicting settings.
  */
-export function createAccess(options: AccessOptions): Access {
+export function createAccess(options: AccessOptions) {
   const { reads, settings, log, now, trusted } = options
   const keyring = createKeyring(() => settings.keys, reads, log)
   const attempts = createAttempts(FAILURES, now)
@@ -72,8 +63,11 @@ export function createAccess(options: AccessOptions): Access {
   const findKey = (credential: Credential): FoundKey | null =>
     credential.kind === 'key' ? keyring.find(credential.key) : null
   return {
-    hasKey: ({ headersDistinct }) => findKey(readCredential(headersDistinct['authorization'])) !== null,
-    judge(request) {
+    /** Reports whether a request brings a valid key. Nothing is counted or logged by it. Throws when the store cannot be read. */
+    hasKey: ({ headersDistinct }: IncomingMessage): boolean =>
+      findKey(readCredential(headersDistinct['authorization'])) !== null,
+    /** Null: let in. Else what to answer. Throws when the store cannot be read. */
+    judge(request: IncomingMessage): Problem | null {
       if (isOpenTo(request, options)) return null
       const credential = readCredential(request.headersDistinct['authorization'])
       if (credential.kind === 'none') return keyring.inUse() ? missingKey() : noKeyYet()
@@ -86,14 +80,16 @@ export function createAccess(options: AccessOptions): Access {
       logDenial(found, request, clientOf)
       return null
     },
-    look() {
+    /** Logs which keys were created and revoked, and by whom. */
+    look(): void {
       try {
         keyring.look()
       } catch {
         // A store that cannot be read is reported by the requests that need a key.
       }
     },
-    announce() {
+    /** Logs who may read the private paths; for the start, once the address is known. */
+    announce(): void {
       const closed = whyClosed(options)
       if (!settings.openLoopback) log?.info({}, `${PRIVATE} take a key (${keyring.count()} valid)`)
       else if (closed === null)
@@ -162,18 +158,6 @@ interface FoundKey {
   readonly title: string
 }
 
-/** The keys that open the private paths: those of the settings, and those made by `patchmirror keys create`. */
-interface Keyring {
-  /** The key that this is; null when it is none, or was revoked. A commit of another process counts at once. */
-  find(key: string): FoundKey | null
-  /** Whether keys are in use; also when all of them are revoked, for revoking the last must not open the door. */
-  inUse(): boolean
-  /** How many are valid. */
-  count(): number
-  /** Logs which keys were created and revoked since the last call, and by whom. */
-  look(): void
-}
-
 interface Entry extends FoundKey {
   readonly hash: Buffer
 }
@@ -182,14 +166,14 @@ interface Entry extends FoundKey {
 const SENDABLE = /^[!-9;-~]+$/
 
 /**
- * Keeps hashes of the settings' keys, made again when the settings have other keys. Throws `config` for one that could not be
+ * Finds the keys that open the private paths: those of the settings, and those made by `patchmirror keys create`. Keeps hashes of the settings' keys, made again when the settings have other keys. Throws `config` for one that could not be
  * sent, without repeating it.
  */
 function createKeyring(
   settingKeys: () => readonly string[],
   { live, commits }: Pick<PinnedReads, 'live' | 'commits'>,
   log: ServerLog | null,
-): Keyring {
+) {
   const secret = live.secrets.readSecret('keys')
   const fixed = hashed(settingKeys, secret)
   fixed()
@@ -208,16 +192,20 @@ function createKeyring(
     return stored
   }
   return {
-    find(key) {
+    /** The key that this is; null when it is none, or was revoked. A commit of another process counts at once. */
+    find(key: string): FoundKey | null {
       const hash = hashKey(key, secret)
       let found: FoundKey | null = null
       // Compares all keys, by their hashes: the duration reveals nothing about any key.
       for (const entry of [...fixed(), ...read().entries]) if (timingSafeEqual(entry.hash, hash)) found = entry
       return found
     },
-    inUse: () => fixed().length > 0 || read().had,
-    count: () => fixed().length + read().entries.length,
-    look: () => void read(),
+    /** Whether keys are in use; also when all of them are revoked, for revoking the last must not open the door. */
+    inUse: (): boolean => fixed().length > 0 || read().had,
+    /** How many are valid. */
+    count: (): number => fixed().length + read().entries.length,
+    /** Logs which keys were created and revoked since the last call, and by whom. */
+    look: (): void => void read(),
   }
 }
 
@@ -264,10 +252,7 @@ function settingEntry(key: string, position: number, secret: Buffer): Entry {
 }
 
 /** Account of failures by client. */
-interface Attempts {
-  /** Counts one more failure. `wait`: seconds until the client is heard again, 0 while it is within the limit. */
-  readonly fail: (client: string) => { readonly wait: number; readonly first: boolean }
-}
+type Attempts = ReturnType<typeof createAttempts>
 
 /** How much is too much, and what is kept. */
 interface AttemptLimits {
@@ -278,7 +263,7 @@ interface AttemptLimits {
 }
 
 /** Counts failures in windows of fixed length, each begun by a client's first failure. `now` in unix milliseconds. */
-export function createAttempts(limits: AttemptLimits, now: () => number): Attempts {
+export function createAttempts(limits: AttemptLimits, now: () => number) {
   const { failures, windowMs, clients } = limits
   const windows = new Map<string, { count: number; readonly startedAt: number }>()
   const windowOf = (client: string, at: number) => {
@@ -293,7 +278,8 @@ export function createAttempts(limits: AttemptLimits, now: () => number): Attemp
     return fresh
   }
   return {
-    fail(client) {
+    /** Counts one more failure. `wait`: seconds until the client is heard again, 0 while it is within the limit. */
+    fail(client: string): { readonly wait: number; readonly first: boolean } {
       const at = now()
       const window = windowOf(client, at)
       window.count++

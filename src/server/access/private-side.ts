@@ -4,10 +4,10 @@ import type { PinnedReads } from '../../store/reads.ts'
 import { createTrust } from '../http/client-address.ts'
 import { arrivalOf, baseUrl } from '../http/forwarded.ts'
 import type { ServerLog } from '../http/problems.ts'
-import { PRIVATE_CACHING, type Heads, createHeads } from '../http/response.ts'
-import { type Access, createAccess } from './access.ts'
+import { PRIVATE_CACHING, createHeads } from '../http/response.ts'
+import { createAccess } from './access.ts'
 import { createLinkSecrets } from './link-secrets.ts'
-import { type Links, createLinks } from './signed-links.ts'
+import { createLinks } from './signed-links.ts'
 
 /** What it is made from. */
 interface PrivateSideOptions {
@@ -21,26 +21,21 @@ interface PrivateSideOptions {
 }
 
 /** What opens the private side of the API. */
-export interface PrivateSide {
-  /** Who may read; for pages that show more to those who may. */
-  readonly access: Access
-  readonly links: Links
-  /** Head fields that keep shared caches away from private answers. */
-  readonly heads: Heads
-  /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
-  readonly baseUrl: (request: IncomingMessage) => string
-}
+export type PrivateSide = ReturnType<typeof createPrivateSide>
 
 /** Puts keys and links together. Throws `config` for keys or proxies that cannot be. */
-export function createPrivateSide({ reads, config, listeningOn, log, now }: PrivateSideOptions): PrivateSide {
+export function createPrivateSide({ reads, config, listeningOn, log, now }: PrivateSideOptions) {
   const settings = config.server
   const { publicUrl } = settings
   const trusted = createTrust(settings.trustProxy)
   const own = reads.live.secrets.readSecret('links')
   return {
+    /** Who may read; for pages that show more to those who may. */
     access: createAccess({ settings, reads, trusted, listeningOn, log, now }),
     links: createLinks(createLinkSecrets(settings.linkSecretFile, own, { log }), now),
+    /** Head fields that keep shared caches away from private answers. */
     heads: createHeads(PRIVATE_CACHING),
-    baseUrl: (request) => baseUrl({ publicUrl, trusted }, arrivalOf(request)),
+    /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
+    baseUrl: (request: IncomingMessage): string => baseUrl({ publicUrl, trusted }, arrivalOf(request)),
   }
 }

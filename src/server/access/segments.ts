@@ -8,26 +8,20 @@ interface Pattern {
   readonly fixed: number
 }
 
-/** Makes one segment of several. */
-interface SegmentJoiner {
-  /** Adds a path with a parameter `{name+}`, which takes one segment or more. Throws for one with two of them. */
-  readonly add: (path: string) => void
-  /** Returns a target with the slashes of such a parameter encoded; any other target as it is. */
-  readonly join: (target: string) => string
-}
-
 /**
  * Creates what lets the names of images and packages keep their slashes in a path: a router takes one segment for a parameter, in
  * which a slash is `%2F`.
  */
-export function createSegmentJoiner(): SegmentJoiner {
+export function createSegmentJoiner() {
   const patterns: Pattern[] = []
   return {
-    add(path) {
+    /** Adds a path with a parameter `{name+}`, which takes one segment or more. Throws for one with two of them. */
+    add: (path: string): void => {
       patterns.push(compile(path))
       patterns.sort((one, other) => other.fixed - one.fixed)
     },
-    join(target) {
+    /** Returns a target with the slashes of such a parameter encoded; any other target as it is. */
+    join: (target: string): string => {
       if (patterns.length === 0) return target
       const { path } = rawTarget(target)
       const tail = path.endsWith('/') ? '/' : ''

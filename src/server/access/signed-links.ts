@@ -27,25 +27,17 @@ const LINK_DATE = 'as-of'
 const LINK_TYPE = 'type'
 
 /** Local URLs that open one document without a key until they expire. */
-export interface Links {
-  /** The signed request target: `path?expires=…&as-of=…&type=…&signature=…`, date and type where there are any; put a base URL before it. */
-  readonly signLink: (link: LinkToSign) => string
-  /** When a link made now should end, unix seconds: at least 15 minutes on. */
-  readonly expiry: () => number
-  /** Judges a request target, as it came. */
-  readonly verifyLink: (target: string) => LinkCheck
-  /** The secret that signs now, for a thread that signs too. Never show or log it. */
-  readonly secret: () => Uint8Array
-}
+export type Links = ReturnType<typeof createLinks>
 
 /** Links signed with HMAC-SHA256; `now` in unix milliseconds. */
-export function createLinks(secrets: LinkSecrets, now: () => number): Links {
+export function createLinks(secrets: LinkSecrets, now: () => number) {
   const signatureOf = (secret: Uint8Array, path: string, terms: string): string =>
     createHmac('sha256', secret)
       .update(`v1\n${terms}\n${plainForm(path)}`)
       .digest('base64url')
   return {
-    signLink({ path, expiresAt, asOf, type }) {
+    /** The signed request target: `path?expires=…&as-of=…&type=…&signature=…`, date and type where there are any; put a base URL before it. */
+    signLink({ path, expiresAt, asOf, type }: LinkToSign): string {
       const isTime = (time: number): boolean => Number.isSafeInteger(time) && time >= 0
       if (!/^\/[!-"$->@-~]*$/.test(path) || !isTime(expiresAt) || !isTime(asOf ?? 0))
         throw new Error(`this cannot be signed as a link: ${path} ${expiresAt}`)
@@ -54,9 +46,12 @@ export function createLinks(secrets: LinkSecrets, now: () => number): Links {
       const terms = `${expiresAt}${date}${kind}`
       return `${path}?expires=${terms}&signature=${signatureOf(secrets()[0], path, terms)}`
     },
-    secret: () => secrets()[0],
-    expiry: () => Math.ceil((now() / 1000 + LINK_SECONDS) / STEP_SECONDS) * STEP_SECONDS,
-    verifyLink(target) {
+    /** The secret that signs now, for a thread that signs too. Never show or log it. */
+    secret: (): Uint8Array => secrets()[0],
+    /** When a link made now should end, unix seconds: at least 15 minutes on. */
+    expiry: (): number => Math.ceil((now() / 1000 + LINK_SECONDS) / STEP_SECONDS) * STEP_SECONDS,
+    /** Judges a request target, as it came. */
+    verifyLink(target: string): LinkCheck {
       const given = readLink(target)
       if (given === null) return { state: 'forged' }
       const signature = Buffer.from(given.signature)

@@ -21,14 +21,7 @@ import { notFetched, notReady, notSynced, scopeToCome } from '../snapshot/not-re
 import type { Origins } from '../snapshot/served.ts'
 
 /** Explains why a path has no stored answer. */
-export interface Missing {
-  /** Origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
-  origin(resource: CatalogResource | null): SnapshotOrigin | Problem
-  /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
-  explain(resource: CatalogResource | null, params: Params, path: string): Problem
-  /** The service refuses the path to the mirror's credential, whatever is stored of it; null: it does not. */
-  refused(path: string, origin: SnapshotOrigin): Problem | null
-}
+export type Missing = ReturnType<typeof createMissing>
 
 type Params = Readonly<Record<string, string>>
 
@@ -37,7 +30,7 @@ type Params = Readonly<Record<string, string>>
  * setting for what this mirror excludes, 503 for what is not fetched yet. That the service has nothing under a path is
  * reported only by its own stored answer (answers.ts).
  */
-export function createMissing(config: Config, served: Origins): Missing {
+export function createMissing(config: Config, served: Origins) {
   const active = activeSources(config)
   /** Reports whether the list is stored. Imported content counts whatever the settings here are: the source mirror's apply. */
   const isMirrored = (resource: CatalogResource): boolean =>
@@ -67,7 +60,8 @@ export function createMissing(config: Config, served: Origins): Missing {
     )
   }
   return {
-    origin(resource) {
+    /** Origin of a resource's source; a problem when the settings leave it out. Throws `not_ready` before its first snapshot. */
+    origin(resource: CatalogResource | null): SnapshotOrigin | Problem {
       // Before anything has come, it is not known what the other mirror has.
       if (ownerOf(config) !== null && SOURCES.every((one) => served.knownOrigin(one) === null))
         return served.originOf(sourceOf(resource))
@@ -87,8 +81,11 @@ export function createMissing(config: Config, served: Origins): Missing {
           : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror bundle export FILE --sources ${source}"`
       return notInScope(why, setting)
     },
-    explain: (resource, params, path) => explainMissing(config, served, resource, params, path),
-    refused(path, origin) {
+    /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
+    explain: (resource: CatalogResource | null, params: Params, path: string): Problem =>
+      explainMissing(config, served, resource, params, path),
+    /** The service refuses the path to the mirror's credential, whatever is stored of it; null: it does not. */
+    refused(path: string, origin: SnapshotOrigin): Problem | null {
       const missing = served.reads.catalog.readMissingPath(path)
       if (missing?.status !== 403) return null
       const why = missing.reason ?? 'the mirror that this one has its data from was refused it'

@@ -10,23 +10,13 @@ export const DOCS_PATH = '/-/docs'
 const SUFFIX = '.json'
 
 /** What the mirror has under /external/, and which source each path belongs to. */
-export interface Paths {
-  /** Every mirrored path, `{id}` standing for a record's. */
-  readonly all: readonly string[]
-  /** Those of upstream's feeds, records apart. */
-  readonly feeds: readonly string[]
-  /** The source of a document path or of the archive; undefined for anything else. */
-  sourceOf(path: string): SourceName | undefined
-}
+export type Paths = ReturnType<typeof createPaths>
 
 /**
  * Creates the paths of upstream's feeds: its own, the configured extra ones, and stored ones that no setting names (an import
  * adds them).
  */
-export function createPaths(
-  extraPaths: readonly string[],
-  isStoredFeed: (path: string) => boolean = () => false,
-): Paths {
+export function createPaths(extraPaths: readonly string[], isStoredFeed: (path: string) => boolean = () => false) {
   const sources = new Map<string, SourceName>([
     [OSV_INDEX, 'osv'],
     [OSV_ARCHIVE, 'osv'],
@@ -35,9 +25,13 @@ export function createPaths(
   for (const path of extraPaths) if (!sources.has(path)) sources.set(path, 'feeds')
   const fixed = [...sources.keys()]
   return {
+    /** Every mirrored path, `{id}` standing for a record's. */
     all: [...fixed, OSV_RECORD],
+    /** Those of upstream's feeds, records apart. */
     feeds: fixed,
-    sourceOf: (path) => sources.get(path) ?? (isFeed(path) && isStoredFeed(path) ? 'feeds' : undefined),
+    /** The source of a document path or of the archive; undefined for anything else. */
+    sourceOf: (path: string): SourceName | undefined =>
+      sources.get(path) ?? (isFeed(path) && isStoredFeed(path) ? 'feeds' : undefined),
   }
 }
 

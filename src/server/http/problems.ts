@@ -124,12 +124,7 @@ export interface ServerLog {
 }
 
 /** What becomes of anything thrown while answering. */
-export interface Failures {
-  /** The problem to answer with; a fault of ours is logged, with its cause. */
-  readonly problem: (error: unknown, request: IncomingMessage) => Problem
-  /** Answers on Node's own response; cuts the connection when part of another answer is out already. */
-  readonly answer: (error: unknown, request: IncomingMessage, response: ServerResponse, manner?: Manner) => void
-}
+export type Failures = ReturnType<typeof createFailures>
 
 /** What a problem takes over from the path that it is about. */
 interface Manner {
@@ -145,7 +140,7 @@ export function createFailures(
   dataDir: string,
   log: ServerLog | null,
   noted: (error: unknown) => boolean = () => false,
-): Failures {
+) {
   const problem = (error: unknown, request: IncomingMessage): Problem => {
     const found = problemOf(error, dataDir)
     const path = request.url?.split('?', 1)[0]
@@ -156,8 +151,15 @@ export function createFailures(
     return found
   }
   return {
+    /** The problem to answer with; a fault of ours is logged, with its cause. */
     problem,
-    answer(error, request, response, { origin = null, form } = {}) {
+    /** Answers on Node's own response; cuts the connection when part of another answer is out already. */
+    answer: (
+      error: unknown,
+      request: IncomingMessage,
+      response: ServerResponse,
+      { origin = null, form }: Manner = {},
+    ): void => {
       const found = problem(error, request)
       if (response.headersSent) response.destroy()
       else sendProblem(request, response, { origin, ...found }, form)

@@ -26,21 +26,14 @@ interface Entry {
 }
 
 /** Answers by key and coding, ready to send. */
-export interface AnswerCache {
-  get(key: string, coding: Coding): JsonResponse | undefined
-  put(key: string, source: SourceName, answer: JsonResponse): void
-  /** Forgets what belongs to a source. */
-  drop(source: SourceName): void
-  /** Bytes used, overhead included. */
-  size(): number
-}
+export type AnswerCache = ReturnType<typeof createAnswerCache>
 
 /**
  * Ready answers within a bound of bytes. Eviction is SIEVE: a hit only sets a flag; when room is needed, a
  * hand walks from the oldest entry on, spares the flagged ones once and removes the first that is not. The map's
  * own insertion order is the queue, and one long-lived iterator is the hand.
  */
-export function createAnswerCache(maxBytes: number): AnswerCache {
+export function createAnswerCache(maxBytes: number) {
   const entries = new Map<string, Entry>()
   let hand = entries.values()
   let usedBytes = 0
@@ -61,13 +54,13 @@ export function createAnswerCache(maxBytes: number): AnswerCache {
   }
 
   return {
-    get(key, coding) {
+    get(key: string, coding: Coding): JsonResponse | undefined {
       const entry = entries.get(key)
       if (entry === undefined) return undefined
       entry.asked = true
       return entry[coding]
     },
-    put(key, source, given) {
+    put(key: string, source: SourceName, given: JsonResponse): void {
       const cost = given.body.byteLength + ANSWER_OVERHEAD
       const found = entries.get(key)
       const whole = (found?.bytes ?? key.length + ENTRY_OVERHEAD) + cost
@@ -83,11 +76,13 @@ export function createAnswerCache(maxBytes: number): AnswerCache {
       if (found === undefined) entries.set(key, entry)
       makeRoom()
     },
-    drop(source) {
+    /** Forgets what belongs to a source. */
+    drop(source: SourceName): void {
       for (const entry of entries.values()) if (entry.source === source) remove(entry)
       hand = entries.values()
     },
-    size: () => usedBytes,
+    /** Bytes used, overhead included. */
+    size: (): number => usedBytes,
   }
 }
 

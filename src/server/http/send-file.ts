@@ -20,22 +20,12 @@ export interface OpenArchive {
   send(response: ServerResponse, start: number, end: number): Promise<void>
 }
 
-/** The archive files of the data folder, one open at a time. */
-export interface ArchiveFiles {
-  /** The archive to serve now; opens it when it is not. Throws `storage` when its file is not what it should be. */
-  current(info: ArchiveInfo): OpenArchive
-  /** Opens it ahead of the first request; a failure is left to that request to report. */
-  prepare(info: ArchiveInfo): void
-  /** Lets go of the current one; requests in flight finish reading it. */
-  release(): void
-}
-
 /**
  * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. A file that was made again at its place is
  * opened again: the one before was damaged. `onLost` is called when the file is
  * missing or has another size: it can be rebuilt.
  */
-export function createArchiveFiles(folder: string, onLost: () => void = () => undefined): ArchiveFiles {
+export function createArchiveFiles(folder: string, onLost: () => void = () => undefined) {
   let open: ReturnType<typeof openArchiveFile> | null = null
   const release = (): void => {
     open?.release()
@@ -54,14 +44,17 @@ export function createArchiveFiles(folder: string, onLost: () => void = () => un
     return open
   }
   return {
+    /** The archive to serve now; opens it when it is not. Throws `storage` when its file is not what it should be. */
     current,
-    prepare(info) {
+    /** Opens it ahead of the first request; a failure is left to that request to report. */
+    prepare(info: ArchiveInfo): void {
       try {
         current(info)
       } catch {
         // The next request for the archive tries again, and its error is logged.
       }
     },
+    /** Lets go of the current one; requests in flight finish reading it. */
     release,
   }
 }

@@ -28,16 +28,6 @@ import { inSteps } from './steps.ts'
 export type FeedAnswer = JsonResponse | MissingFeed
 type MissingFeed = 'absent' | 'missing'
 
-/** The complete documents of the pinned snapshot, as answers. */
-export interface FeedDocuments {
-  /** A whole document, as upstream gave it. */
-  read(path: string, coding: Coding): FeedAnswer | Promise<FeedAnswer>
-  /** Returns a document in the shape of the patch feed, filtered. The first request of a document builds its index. */
-  readFiltered(request: FilterRequest, coding: Coding): Promise<FeedAnswer>
-  /** Forgets a source's documents. */
-  drop(source: SourceName): void
-}
-
 /** What a client asks of a filtered document. */
 interface FilterRequest {
   readonly path: string
@@ -63,7 +53,7 @@ interface StoredFeed {
  * Creates the documents of the pinned snapshot. Each is read once and cached in the requested codings: they are few, and
  * every client requests them. Filtered ones are many, so they are stored in the bounded cache.
  */
-export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocuments {
+export function createFeedDocuments(reads: Reads, cache: AnswerCache) {
   const documents = new Map<string, StoredFeed>()
 
   const load = (path: string): StoredFeed | null => {
@@ -82,8 +72,11 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
   }
 
   return {
-    read: (path, coding) => pick(path, (feed, body) => wholeAnswer(feed, body, coding)),
-    readFiltered: async (request, coding) => {
+    /** A whole document, as upstream gave it. */
+    read: (path: string, coding: Coding): FeedAnswer | Promise<FeedAnswer> =>
+      pick(path, (feed, body) => wholeAnswer(feed, body, coding)),
+    /** Returns a document in the shape of the patch feed, filtered. The first request of a document builds its index. */
+    readFiltered: async (request: FilterRequest, coding: Coding): Promise<FeedAnswer> => {
       const { path, filter } = request
       return pick(path, async (feed, body) => {
         // A request target never contains a space, so these keys cannot equal those of the records.
@@ -96,7 +89,8 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
         return answer
       })
     },
-    drop(source) {
+    /** Forgets a source's documents. */
+    drop(source: SourceName): void {
       for (const [path, { document }] of documents) if (document.source === source) documents.delete(path)
     },
   }

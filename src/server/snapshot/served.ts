@@ -2,7 +2,6 @@ import type { Steps } from '../../base/pacing.ts'
 import type { Config } from '../../config/schema.ts'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import { derivedDir } from '../../store/database/open.ts'
-import type { ServedPin } from '../../store/pin.ts'
 import type { PinnedReads, Reads } from '../../store/reads.ts'
 import { contentInPool } from '../../store/database/gzip.ts'
 import { type FormEntry, readIndexForm } from '../../base/json/forms/index-forms.ts'
@@ -11,9 +10,9 @@ import { elementsInSteps, elementsOf, membersOf, sliceText } from '../../base/js
 import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { ServerLog } from '../http/problems.ts'
-import { type AnswerCache, createAnswerCache } from '../http/response-cache.ts'
-import { type ArchiveFiles, createArchiveFiles } from '../http/send-file.ts'
-import { type FeedDocuments, createFeedDocuments } from './documents.ts'
+import { createAnswerCache } from '../http/response-cache.ts'
+import { createArchiveFiles } from '../http/send-file.ts'
+import { createFeedDocuments } from './documents.ts'
 import { notReady } from './not-ready.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
 import { type StaleRule, createAgedOrigins, refuseStale } from './stale.ts'
@@ -23,27 +22,7 @@ import { STEP, inSteps } from './steps.ts'
 export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
 
 /** The served snapshot: the pinned state of the store, and everything cached from it. */
-export interface ServedSnapshot {
-  readonly reads: Reads
-  /** Where newer states are kept back: what is served. */
-  readonly servedPin: ServedPin | undefined
-  readonly cache: AnswerCache
-  readonly documents: FeedDocuments
-  readonly archives: ArchiveFiles
-  readonly listing: IndexLookup
-  /** Other forms of the records' ids. */
-  readonly otherIds: OtherIds
-  /** Throws `not_ready` before the source's first snapshot, `stale` when it is too old to be served. */
-  originOf(source: SourceName): SnapshotOrigin
-  /** The same, whatever its age, or null. */
-  knownOrigin(source: SourceName): SnapshotOrigin | null
-  /** Marks the origin of something made from a source, such as views, when it is too old. */
-  readonly markStale: StaleRule
-  /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
-  refresh(): void
-  /** Closes the archive; the store's connections are closed by their owner. */
-  close(): void
-}
+export type ServedSnapshot = ReturnType<typeof createServedSnapshot>
 
 /** What each source is called in a message. */
 export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
@@ -62,7 +41,7 @@ interface ServedOptions {
 }
 
 /** Creates the served snapshot. Ages are compared when `refresh` is called, each second, never while answering. */
-export function createServedSnapshot(options: ServedOptions, markStale: StaleRule): ServedSnapshot {
+export function createServedSnapshot(options: ServedOptions, markStale: StaleRule) {
   const { reads, dataDir, config, onArchiveLost } = options
   const cache = createAnswerCache(config.server.cacheBytes)
   const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
@@ -93,28 +72,35 @@ export function createServedSnapshot(options: ServedOptions, markStale: StaleRul
 
   return {
     reads: reads.pinned,
+    /** Where newer states are kept back: what is served. */
     servedPin: reads.servedPin,
     cache,
     documents,
     archives,
     listing,
-    get otherIds() {
+    /** Other forms of the records' ids. */
+    get otherIds(): OtherIds {
       return otherIds
     },
-    originOf(source) {
+    /** Throws `not_ready` before the source's first snapshot, `stale` when it is too old to be served. */
+    originOf(source: SourceName): SnapshotOrigin {
       const origin = origins.known(source)
       if (origin === null) throw notReady(reads.pinned, source, SOURCE_NAMES[source])
       return refuseStale(origin)
     },
+    /** The same, whatever its age, or null. */
     knownOrigin: origins.known,
+    /** Marks the origin of something made from a source, such as views, when it is too old. */
     markStale,
-    refresh() {
+    /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
+    refresh(): void {
       origins.judge() // first: also when the store cannot be read
       if (!reads.refresh()) return
       listing.drop()
       load()
     },
-    close: () => archives.release(),
+    /** Closes the archive; the store's connections are closed by their owner. */
+    close: (): void => archives.release(),
   }
 }
 
@@ -149,19 +135,11 @@ export function followStore(
   return { look, stop: () => clearInterval(timer) }
 }
 
-/** Looks ids up in the stored index: shows whether a record that cannot be found should exist. */
-interface IndexLookup {
-  /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
-  lists(id: string): Promise<boolean>
-  /** Discards what was read: another snapshot is served. */
-  drop(): void
-}
-
 /**
- * While the store has as many records around an id as the archive has there, what is not stored is not listed: the index is
+ * Looks ids up in the stored index: shows whether a record that cannot be found should exist. While the store has as many records around an id as the archive has there, what is not stored is not listed: the index is
  * read only where that is not so, once, beside the serving thread and in short stretches.
  */
-function createListing(reads: Reads): IndexLookup {
+function createListing(reads: Reads) {
   let lost: Promise<ReadonlySet<string>> | null = null
   const lists = async (id: string): Promise<boolean> => {
     if (reads.osv.readEntry(id) !== null || isSound(reads, id)) return false
@@ -170,8 +148,10 @@ function createListing(reads: Reads): IndexLookup {
     return lost === mine ? ids.has(id) : lists(id) // another snapshot is served by now
   }
   return {
+    /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
     lists,
-    drop() {
+    /** Discards what was read: another snapshot is served. */
+    drop(): void {
       lost = null
     },
   }

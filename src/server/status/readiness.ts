@@ -4,7 +4,7 @@ import type { Readiness, SourceReadiness, Verdict } from '../../base/reports/rea
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { ViewsStatus } from '../../base/reports/scanners.ts'
 import { judgeFleet } from './fleet.ts'
-import { openSourceStatus } from './open-report.ts'
+import { openSourceStatus } from './open-status.ts'
 import { ageKind, describeOverAge } from './age.ts'
 import type { Served } from './part-problems.ts'
 import { unreadyProblems } from './problems.ts'

@@ -7,10 +7,10 @@ import type { BoxesStatus, EdgeTargetStatus, RegistryStatus } from '../../base/r
 import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
-import { openRegistry, openStatus } from './open-report.ts'
+import { openRegistry, openStatus } from './open-status.ts'
 import { reportedProblem } from './problem.ts'
 import { problemsOf } from './problems.ts'
-import { type StatusOptions, buildStatus, unreadStatus } from './report.ts'
+import { type StatusOptions, buildStatus, unreadStatus } from './status.ts'
 
 /** What reports on the mirror are made from. */
 export interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'>, ShownParts {
@@ -44,21 +44,10 @@ export interface ShownParts extends Pick<
 }
 
 /** Reports on the mirror, built once a second at most. */
-export interface Reports {
-  /** The sources that the mirror answers for. */
-  readonly served: () => SourceName[]
-  /** Without what only clients with a key may read. */
-  readonly open: () => Status
-  /** Everything, for clients with a key. */
-  readonly all: () => Status
-  /** Returns a report with the current state of webhooks, views, outbox and inbox. */
-  readonly withNow: (status: Status) => Promise<Status>
-  /** Returns everything that is wrong by such a report. */
-  readonly problems: (status: Status) => readonly ReportedProblem[]
-}
+export type Reports = ReturnType<typeof createStatusReports>
 
 /** Creates the reports that the mirror's own pages show. */
-export function createStatusReports(options: ReportOptions): Reports {
+export function createStatusReports(options: ReportOptions) {
   const { config, reads } = options
   const isStored = (source: SourceName): boolean => reads.live.snapshots.readSnapshot(source) !== null
   const storedSources = (): SourceName[] => servedSources(config, isStored)
@@ -81,11 +70,17 @@ export function createStatusReports(options: ReportOptions): Reports {
     return opened.status
   }
   return {
+    /** The sources that the mirror answers for. */
     served,
+    /** Without what only clients with a key may read. */
     open,
+    /** Everything, for clients with a key. */
     all,
-    withNow: (status) => withNow(status, options),
-    problems: (status) => problemsOf(status, config, options.now()).map(reportedProblem),
+    /** Returns a report with the current state of webhooks, views, outbox and inbox. */
+    withNow: (status: Status): Promise<Status> => withNow(status, options),
+    /** Returns everything that is wrong by such a report. */
+    problems: (status: Status): readonly ReportedProblem[] =>
+      problemsOf(status, config, options.now()).map(reportedProblem),
   }
 }
 

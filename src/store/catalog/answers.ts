@@ -100,24 +100,17 @@ export interface MissingPath {
 
 /** Creates reads of the catalog's answers; usable on any connection. */
 export function createCatalogAnswerReader(db: Db) {
-  const { exists, value } = queries(db)
+  const { value, count, exists } = queries(db)
   const answer = db.prepare<[string], AnswerRow>(`SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`)
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
-  const missingVex = db.prepare<[], number>(`SELECT count(*) FROM catalog_lacking WHERE ${IS_VEX_PATH}`).pluck()
   const mentions = db
     .prepare<[], [string, string]>(
       `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
          WHERE a.path NOT IN (SELECT path FROM catalog_fetched)
        UNION
        SELECT mentioned.value, f.owner FROM catalog_fetched f, json_each(f.mentions) AS mentioned`,
-    )
-    .raw()
-  const counts = db
-    .prepare<[], [number, number, number]>(
-      `SELECT (SELECT count(*) FROM catalog_entry), (SELECT count(*) FROM catalog_answer WHERE status = 200),
-         (SELECT count(*) FROM catalog_document)`,
     )
     .raw()
   return {
@@ -129,7 +122,7 @@ export function createCatalogAnswerReader(db: Db) {
     /** Whether any answer of an item is stored. */
     hasAnswers: exists<[owner: string]>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1'),
     /** Number of VEX documents that the last run was to fetch and could not. */
-    countMissingVex: (): number => missingVex.get() ?? 0,
+    countMissingVex: count<[]>(`SELECT count(*) FROM catalog_lacking WHERE ${IS_VEX_PATH}`),
     ...createMissingPaths(db),
     ...createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
@@ -138,11 +131,6 @@ export function createCatalogAnswerReader(db: Db) {
     ),
     /** `[id, owner]` of every artifact set that an answer mentions, published or only fetched. */
     listMentions: (): [string, string][] => mentions.all(),
-    /** Numbers of stored list entries, answers and documents. */
-    countCatalog(): { entries: number; answers: number; documents: number } {
-      const [all, answers, documents] = counts.get() ?? [0, 0, 0]
-      return { entries: all, answers, documents }
-    },
   }
 }
 
@@ -172,10 +160,10 @@ function createMissingPaths(db: Db) {
  * time of those that the library makes.
  */
 function createStoredAnswers(db: Db) {
+  const { exists } = queries(db)
   const columns = 'path, resource, owner, hex(owner_sha), etag, status, hex(sha256), confirmed_at'
   const rows = db.prepare<[], StoredRow>(`SELECT ${columns} FROM catalog_answer`).raw()
   const one = db.prepare<[string], StoredRow>(`SELECT ${columns} FROM catalog_answer WHERE path = ?`).raw()
-  const has = db.prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE path = ?').pluck()
   const owners = db.prepare<[], string>('SELECT DISTINCT owner FROM catalog_answer').pluck()
   const ofOwner = db.prepare<[string], Pick<StoredAnswer, 'path' | 'owner' | 'status'>>(
     'SELECT path, owner, status FROM catalog_answer WHERE owner = ?',
@@ -204,7 +192,7 @@ function createStoredAnswers(db: Db) {
           const row = one.get(path)
           return row && new StoredAnswerRow(row)
         },
-        has: (path) => has.get(path) !== undefined,
+        has: exists<[path: string]>('SELECT 1 FROM catalog_answer WHERE path = ?'),
         owners: () => names,
         ofOwners: (isWanted) => [...names].filter(isWanted).flatMap((owner) => ofOwner.all(owner)),
       }

@@ -130,13 +130,8 @@ function createDoubtReader(db: Db) {
 }
 
 function createFieldNameReader(db: Db) {
+  const { list } = queries(db)
   const fields = db.prepare<[number], string | null>('SELECT fields FROM catalog_list WHERE id = ?').pluck()
-  const keys = db
-    .prepare<[number], string>(
-      `SELECT DISTINCT field.key FROM catalog_entry e, json_each(iif(json_valid(CAST(e.body AS TEXT)),
-         CAST(e.body AS TEXT), '{}')) AS field WHERE e.list = ? LIMIT 2000`,
-    )
-    .pluck()
   return {
     /** Names of the fields of a list's items, as recorded by a walk; null if none was recorded. */
     readFieldNames(listId: number): string[] | null {
@@ -144,7 +139,10 @@ function createFieldNameReader(db: Db) {
       return text === null ? null : (JSON.parse(text) as string[])
     },
     /** Names of the fields, read from the items themselves. Reads the whole list. */
-    findFieldNames: (listId: number): string[] => keys.all(listId),
+    findFieldNames: list<[listId: number], string>(
+      `SELECT DISTINCT field.key FROM catalog_entry e, json_each(iif(json_valid(CAST(e.body AS TEXT)),
+         CAST(e.body AS TEXT), '{}')) AS field WHERE e.list = ? LIMIT 2000`,
+    ),
   }
 }
 

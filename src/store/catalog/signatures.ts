@@ -45,7 +45,7 @@ export function signedState({ status, sha256, links }: SignedAnswer): string | n
 
 /** Creates reads of what the signatures of artifacts came to; usable on any connection. */
 export function createSignatureReader(db: Db) {
-  const { value } = queries(db)
+  const { list, value } = queries(db)
   const one = db.prepare<[string], Row>(`SELECT ${COLUMNS} FROM catalog_signature WHERE path = ? AND fetched = 0`)
   const counts = db.prepare<[], { state: keyof SignatureCounts; paths: number }>(
     'SELECT state, count(*) AS paths FROM catalog_signature WHERE fetched = 0 GROUP BY state',
@@ -54,12 +54,6 @@ export function createSignatureReader(db: Db) {
     `SELECT ${COLUMNS} FROM catalog_signature WHERE fetched = 0 AND state <> 'verified'
      ORDER BY state, path LIMIT ?`,
   )
-  const uncompared = db
-    .prepare<[], string>(
-      `SELECT path FROM catalog_signature WHERE fetched = 0 AND enforced = 1 AND state = 'verified' AND subject IS NULL
-       AND path LIKE '/v1/tags/%/vex' ORDER BY path`,
-    )
-    .pluck()
   const mark = db.prepare<[], string>(`SELECT answer FROM catalog_signature WHERE ${MARK}`).pluck()
   const missing = db.prepare<[], string>(`SELECT path FROM catalog_lacking WHERE ${IS_VEX_PATH} ORDER BY path`).pluck()
   const signed = db.prepare<[], Omit<SignedPath, 'links'> & { links: string }>(
@@ -92,7 +86,10 @@ export function createSignatureReader(db: Db) {
     /** Results that are not `verified`, those that failed first. */
     listUnverified: (limit: number): SignatureRow[] => wrong.all(limit).flatMap((row) => toRow(row) ?? []),
     /** Paths of the VEX of tags that is verified, and rules nothing out: the catalog names no digest to compare. */
-    listUncomparedVex: (): string[] => uncompared.all(),
+    listUncomparedVex: list<[], string>(
+      `SELECT path FROM catalog_signature WHERE fetched = 0 AND enforced = 1 AND state = 'verified' AND subject IS NULL
+       AND path LIKE '/v1/tags/%/vex' ORDER BY path`,
+    ),
     /** Every stored artifact. */
     *eachSignedPath(): Generator<SignedPath> {
       for (const row of signed.all()) yield { ...row, links: JSON.parse(row.links) as CatalogLink[] }
@@ -140,10 +137,10 @@ export function createSignatureWriter(db: Db) {
 
 /** Creates reads of the trust root that the last bundle with one brought; usable on any connection. */
 export function createTrustReader(db: Db) {
-  const all = db.prepare<[], string>('SELECT body FROM carried_trust ORDER BY place').pluck()
+  const { list } = queries(db)
   return {
     /** Public keys in PEM and trusted roots of Sigstore in JSON, as the files had them; none: no bundle brought any. */
-    listCarriedTrust: (): string[] => all.all(),
+    listCarriedTrust: list<[], string>('SELECT body FROM carried_trust ORDER BY place'),
   }
 }
 

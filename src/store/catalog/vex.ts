@@ -7,6 +7,7 @@ import { RESOURCES } from '../../base/domain/resources.ts'
 import { type CatalogAnswer, type CatalogLink, IS_VEX, IS_VEX_PATH } from './answers.ts'
 import { createSignatureReader } from './signatures.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** Largest content of a gzip file, bytes. */
 const MAX_UNPACKED = 64 * 2 ** 20
@@ -62,6 +63,7 @@ const OF_TAG = 'tags/'
 
 /** Creates reads of the mirrored VEX documents; usable on any connection. */
 export function createVexReader(db: Db) {
+  const { list } = queries(db)
   const sboms = db
     .prepare<[string], string>(
       "SELECT links FROM catalog_answer WHERE owner = ? AND status = 200 AND substr(path, -5) = '/sbom'",
@@ -74,7 +76,6 @@ export function createVexReader(db: Db) {
     )
     .pluck()
   const documents = createDocumentStoreReader(db)
-  const unsure = db.prepare<[], string>(UNSURE).pluck()
   return {
     /**
      * Each document once, in the order of the digests; one that is not stored has no bytes, and cannot be read. They are those of
@@ -101,7 +102,7 @@ export function createVexReader(db: Db) {
     /** Returns the ids of the tags whose SBOM has this SHA-256 (hex), in order. */
     listTagsWithSbom: (digest: string): string[] => withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
     /** Returns the ids of the tags of which it is not sure that their SBOM is of the image that the catalog lists, in order. */
-    listUnsureTags: (): string[] => unsure.all(),
+    listUnsureTags: list<[], string>(UNSURE),
     listTagsWithoutVex: createTagsWithoutVex(db),
   }
 }

@@ -16,8 +16,8 @@ type Row = Omit<LedgerRow, 'packages'> & { readonly packages: string }
 
 /** Creates the ledger of what runs published below the limits of the guard; call writes inside the transaction that publishes. */
 export function createGuardLedger(db: Db) {
-  const { run } = queries(db)
-  const list = db.prepare<[string, string, number], Row>(
+  const { list, run } = queries(db)
+  const kept = db.prepare<[string, string, number], Row>(
     'SELECT kind, name, weight, packages FROM guard_doubt WHERE source = ? AND kind = ? AND at >= ?',
   )
   const put = db.prepare(
@@ -25,9 +25,6 @@ export function createGuardLedger(db: Db) {
      VALUES (@source, @kind, @name, @at, @weight, @packages) ON CONFLICT DO NOTHING`,
   )
   const dropKind = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND kind = ?')
-  const settled = db
-    .prepare<[string, number], string>('SELECT kind FROM guard_settled WHERE source = ? AND at >= ?')
-    .pluck()
   const settle = db.prepare(
     `INSERT INTO guard_settled (source, kind, at) VALUES (?, ?, ?)
      ON CONFLICT DO UPDATE SET at = excluded.at`,
@@ -35,7 +32,7 @@ export function createGuardLedger(db: Db) {
   return {
     /** What was published of a kind since a time, Unix milliseconds. */
     listLedger: (source: SourceName, kind: string, since: number): LedgerRow[] =>
-      list.all(source, kind, since).map((row) => {
+      kept.all(source, kind, since).map((row) => {
         return { ...row, packages: JSON.parse(row.packages) as string[] }
       }),
     /** Adds what a run publishes; what is there keeps its time. */
@@ -54,7 +51,9 @@ export function createGuardLedger(db: Db) {
       }
     },
     /** The kinds that were published above their limits since a time, Unix milliseconds. */
-    listSettled: (source: SourceName, since: number): string[] => settled.all(source, since),
+    listSettled: list<[source: SourceName, since: number], string>(
+      'SELECT kind FROM guard_settled WHERE source = ? AND at >= ?',
+    ),
     /** Forgets what is older than a time. */
     forgetLedger: run<[source: SourceName, before: number]>('DELETE FROM guard_doubt WHERE source = ? AND at < ?'),
   }

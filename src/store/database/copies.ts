@@ -1,57 +1,6 @@
-import type { ReportCopy } from './migration-copy.ts'
-import { userVersion } from './migrate.ts'
-import { MIRROR_SCHEMA } from './schema/mirror.ts'
-import { type Schema, newestOf } from './schema/schema.ts'
-import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
-import { type Db, databasePath, hasLog, inboxPath, openInbox, openWriter } from './open.ts'
-import { openAnyVersion } from './sqlite.ts'
+import { type DatabaseKind, type Db, databasePath, openWriter } from './open.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { makeFile } from '../../base/files.ts'
-
-/** A database of a data folder, as a backup names it. */
-interface DatabaseKind {
-  /** Its file's name in a data folder. */
-  readonly name: 'mirror.db' | 'webhooks.db'
-  readonly schema: Schema
-  readonly pathIn: (dataDir: string) => string
-  readonly open: (dataDir: string, report?: ReportCopy) => Db
-}
-
-/** The databases of a data folder; webhooks.db first: it refers to what is in mirror.db, which is copied later. */
-export const DATABASES: readonly DatabaseKind[] = [
-  { name: 'webhooks.db', schema: WEBHOOKS_SCHEMA, pathIn: inboxPath, open: openInbox },
-  { name: 'mirror.db', schema: MIRROR_SCHEMA, pathIn: databasePath, open: openWriter },
-]
-
-/**
- * Makes a data folder ready before anything of it is read: both databases are there, of this program's schema, with a write-ahead
- * log. mirror.db comes first: when it cannot be made ready, nothing was migrated. A webhooks.db that cannot is left to the inbox
- * thread, which reports it and answers deliveries with 503, while reads go on. `report` gets a sentence on each copy from before.
- */
-export function readyFolder(dataDir: string, report: ReportCopy): void {
-  for (const { name, schema, pathIn, open } of DATABASES.toReversed()) {
-    if (isReady(pathIn(dataDir), schema)) continue
-    try {
-      open(dataDir, report).close()
-    } catch (error) {
-      if (name === 'mirror.db') throw error
-    }
-  }
-}
-
-/** Reports whether a database is ready, without opening it for writing, whose end would copy its log. */
-function isReady(path: string, schema: Schema): boolean {
-  try {
-    const db = openAnyVersion(path)
-    try {
-      return userVersion(db) === newestOf(schema) && hasLog(path)
-    } finally {
-      db.close()
-    }
-  } catch {
-    return false // opening it for writing says why
-  }
-}
 
 /** Pages copied at once: 40 MB. */
 const PAGES = 10_000

@@ -18,7 +18,6 @@ import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
 import { refuseDataWrites, refuseUnfinished } from './unfinished.ts'
 
 export type { Db } from './sqlite.ts'
-export { namingFaults }
 
 /** Returns the database file of a data folder. */
 export function databasePath(dataDir: string): string {
@@ -143,7 +142,7 @@ function connectTrying(path: string, options: { timeout: number; readonly?: bool
 const LOG_MARK = { at: 18, value: 2 }
 
 /** Reports whether a database has a write-ahead log. Throws the system's error. */
-export function hasLog(path: string): boolean {
+function hasLog(path: string): boolean {
   const file = openSync(path, 'r')
   try {
     const byte = Buffer.alloc(1)
@@ -181,6 +180,51 @@ function settleCopy(path: string): void {
     db.pragma('journal_mode = DELETE')
   } finally {
     db.close()
+  }
+}
+
+/** A database of a data folder, as a backup names it. */
+export interface DatabaseKind {
+  /** Its file's name in a data folder. */
+  readonly name: 'mirror.db' | 'webhooks.db'
+  readonly schema: Schema
+  readonly pathIn: (dataDir: string) => string
+  readonly open: (dataDir: string, report?: ReportCopy) => Db
+}
+
+/** The databases of a data folder; webhooks.db first: it refers to what is in mirror.db, which is copied later. */
+export const DATABASES: readonly DatabaseKind[] = [
+  { name: 'webhooks.db', schema: WEBHOOKS_SCHEMA, pathIn: inboxPath, open: openInbox },
+  { name: 'mirror.db', schema: MIRROR_SCHEMA, pathIn: databasePath, open: openWriter },
+]
+
+/**
+ * Makes a data folder ready before anything of it is read: both databases are there, of this program's schema, with a write-ahead
+ * log. mirror.db comes first: when it cannot be made ready, nothing was migrated. A webhooks.db that cannot is left to the inbox
+ * thread, which reports it and answers deliveries with 503, while reads go on. `report` gets a sentence on each copy from before.
+ */
+export function readyFolder(dataDir: string, report: ReportCopy): void {
+  for (const { name, schema, pathIn, open } of DATABASES.toReversed()) {
+    if (isReady(pathIn(dataDir), schema)) continue
+    try {
+      open(dataDir, report).close()
+    } catch (error) {
+      if (name === 'mirror.db') throw error
+    }
+  }
+}
+
+/** Reports whether a database is ready, without opening it for writing, whose end would copy its log. */
+function isReady(path: string, schema: Schema): boolean {
+  try {
+    const db = openAnyVersion(path)
+    try {
+      return userVersion(db) === newestOf(schema) && hasLog(path)
+    } finally {
+      db.close()
+    }
+  } catch {
+    return false // opening it for writing says why
   }
 }
 

@@ -21,10 +21,20 @@ export function queries(db: Db) {
       const statement = prepare<Row>(sql)
       return (...values) => statement.all(...values)
     },
+    /** Returns the first column of all rows. */
+    list: <Values extends Bound, Value>(sql: string): Query<Values, Value[]> => {
+      const statement = prepare<Value>(sql).pluck()
+      return (...values) => statement.all(...values)
+    },
     /** Returns the first column of the first row; null where there is no row, or the column is null. */
     value: <Values extends Bound, Value>(sql: string): Query<Values, Value | null> => {
       const statement = prepare<Value>(sql).pluck()
       return (...values) => statement.get(...values) ?? null
+    },
+    /** Returns the number in the first column of the first row; 0 where there is none. */
+    count: <Values extends Bound>(sql: string): Query<Values, number> => {
+      const statement = prepare<number | null>(sql).pluck()
+      return (...values) => statement.get(...values) ?? 0
     },
     /** Reports whether there is a row. */
     exists: <Values extends Bound>(sql: string): Query<Values, boolean> => {

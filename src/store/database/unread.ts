@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
-import { NEW_DATABASE, lossAdvice } from './faults.ts'
-import { databasePath, namingFaults, openReader } from './open.ts'
+import { NEW_DATABASE, lossAdvice, namingFaults } from './faults.ts'
+import { databasePath, openReader } from './open.ts'
 
 /**
  * Reports whether there is a database that `openReader` does not open: it is empty, or no writer has migrated it to this program's

@@ -193,17 +193,13 @@ export function createFindingsReads(db: Db) {
 export type FindingsReads = ReturnType<typeof createFindingsReads>
 
 function createFindingsLog(db: Db) {
-  const { value } = queries(db)
+  const { list, value, count } = queries(db)
   const after = db.prepare<[number, number], LogRow>(`SELECT ${LOG} FROM log WHERE seq > ? ORDER BY seq LIMIT ?`)
   const afterOfTag = db.prepare<[string, number, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE owner = ? AND seq > ? ORDER BY seq LIMIT ?`,
   )
   const ofTag = db.prepare<[string, number], LogRow>(`SELECT ${LOG} FROM log WHERE owner = ? ORDER BY seq DESC LIMIT ?`)
-  const ofName = db
-    .prepare<[string], string>('SELECT owner FROM log WHERE name = ? GROUP BY owner ORDER BY max(seq) DESC LIMIT 2')
-    .pluck()
   const before = db.prepare<[number, number], LogRow>(`SELECT ${LOG} FROM log WHERE seq < ? ORDER BY seq DESC LIMIT ?`)
-  const last = db.prepare<[], number | null>("SELECT seq FROM sqlite_sequence WHERE name = 'log'").pluck()
   const sum = db.prepare<[number], FindingsSums>(
     `SELECT count(DISTINCT owner) AS tags, coalesce(sum(found), 0) AS newFindings,
        coalesce(sum(found_fixable), 0) AS newFixable, coalesce(sum(gone), 0) AS goneFindings,
@@ -219,11 +215,13 @@ function createFindingsLog(db: Db) {
     /** The changes of a tag, newest first. */
     listLogOf: (owner: string, limit: number): LoggedFindings[] => ofTag.all(owner, limit).map(toLogged),
     /** Ids of the tags that had a name when they changed, which may be gone; the latest two. */
-    listOwnersLogged: (name: string): string[] => ofName.all(name),
+    listOwnersLogged: list<[name: string], string>(
+      'SELECT owner FROM log WHERE name = ? GROUP BY owner ORDER BY max(seq) DESC LIMIT 2',
+    ),
     /** Changes before a position, newest first. */
     listLogBefore: (seq: number, limit: number): LoggedFindings[] => before.all(seq, limit).map(toLogged),
     /** The position of the newest change, also when it was deleted; 0: there was none. */
-    lastLog: (): number => last.get() ?? 0,
+    lastLog: count<[]>("SELECT seq FROM sqlite_sequence WHERE name = 'log'"),
     /** The position of the oldest change that is kept; null: there is none. */
     firstLog: value<[], number>('SELECT min(seq) FROM log'),
     /** What the changes after a position add up to. */

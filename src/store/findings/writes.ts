@@ -227,7 +227,7 @@ function createTags(db: Db) {
 }
 
 function createTagComponents(db: Db) {
-  const tagsOf = db.prepare<[number], number>('SELECT tag FROM tag_component WHERE component = ?').pluck()
+  const { list } = queries(db)
   const components = db.prepare<[number], number>('SELECT component FROM tag_component WHERE tag = ?').pluck()
   const unlink = db.prepare('DELETE FROM tag_component WHERE tag = ?')
   const link = db.prepare('INSERT INTO tag_component (tag, component) VALUES (?, ?)')
@@ -239,7 +239,7 @@ function createTagComponents(db: Db) {
   const dropUncompared = db.prepare('DELETE FROM uncompared WHERE component = ?')
   const dropComponent = db.prepare('DELETE FROM component WHERE id = ?')
   return {
-    listTagsOf: (component: number): number[] => tagsOf.all(component),
+    listTagsOf: list<[component: number], number>('SELECT tag FROM tag_component WHERE component = ?'),
     /** Replaces the components of a tag; those that no tag has any more are deleted with their findings. */
     replaceComponents(tag: number, next: readonly number[]): void {
       const before = components.all(tag)

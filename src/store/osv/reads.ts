@@ -83,7 +83,7 @@ const ENTRY = 'id, modified, crc32, size, as_of AS asOf'
 
 /** Creates reads of OSV records; usable on any connection. */
 export function createOsvReader(db: Db) {
-  const { one, all } = queries(db)
+  const { one, all, list, count } = queries(db)
   const contents = prepareContents(db)
   const sums = db
     .prepare<[], [string, number, number, Buffer, Buffer | null, string, number | null]>(
@@ -94,12 +94,6 @@ export function createOsvReader(db: Db) {
   const digests = db
     .prepare<[], [string, Buffer, string]>('SELECT id, sha256, modified FROM osv_record ORDER BY id')
     .raw()
-  const complete = db
-    .prepare<[], number>('SELECT count(*) FROM osv_record r JOIN osv_body b ON b.rowid = r.body')
-    .pluck()
-  const idBytes = db.prepare<[], number | null>('SELECT sum(octet_length(id)) FROM osv_record').pluck()
-  const count = db.prepare<[], number>('SELECT count(*) FROM osv_record').pluck()
-  const suspect = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
   return {
     ...createPartReader(db),
     ...createPairReader(db),
@@ -127,14 +121,14 @@ export function createOsvReader(db: Db) {
     eachSum: () => sums.iterate(),
     /** `[id, sha256, modified]` of every record, in id order. */
     eachDigest: () => digests.iterate(),
-    countRecords: (): number => count.get() ?? 0,
+    countRecords: count<[]>('SELECT count(*) FROM osv_record'),
     /**
      * Number of records whose bytes are stored: differs from `countRecords` only in a database changed by other
      * programs.
      */
-    countBodies: (): number => complete.get() ?? 0,
+    countBodies: count<[]>('SELECT count(*) FROM osv_record r JOIN osv_body b ON b.rowid = r.body'),
     /** UTF-8 bytes of all ids together: determines the size of a central directory. */
-    sumIdBytes: (): number => idBytes.get() ?? 0,
+    sumIdBytes: count<[]>('SELECT sum(octet_length(id)) FROM osv_record'),
     readTombstone: one<[id: string], Tombstone>('SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?'),
     /** Records that were removed and are not stored again, the newest first; `kept`: 1 where a version of it may be kept. */
     listTombstones: all<[], Tombstone & { kept: number }>(
@@ -143,12 +137,13 @@ export function createOsvReader(db: Db) {
        WHERE NOT EXISTS (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id) ORDER BY removed_at DESC, id`,
     ),
     /** Stored records whose bytes may differ from upstream's, though their `modified` is the listed one. */
-    listSuspectIds: (): string[] => suspect.all(),
+    listSuspectIds: list<[], string>('SELECT id FROM osv_doubted ORDER BY id'),
     readArchive: one<[], ArchiveInfo>('SELECT file, size, crc32c, sha256, changed FROM osv_archive'),
   }
 }
 
 function createPairReader(db: Db) {
+  const { list } = queries(db)
   const stamps = db.prepare<[], string>('SELECT DISTINCT modified FROM osv_record').pluck()
   const lastStamp = db
     .prepare<[string], string | null>('SELECT max(modified) FROM osv_record WHERE modified <= ?')
@@ -159,7 +154,6 @@ function createPairReader(db: Db) {
       "SELECT DISTINCT modified FROM osv_record WHERE modified >= ? OR modified < '0' OR modified >= ':'",
     )
     .pluck()
-  const untidy = db.prepare<[number], string>(listUntidy('osv_record')).pluck()
   const begun = db
     .prepare<[string, number], string>('SELECT id FROM osv_record WHERE id >= ? ORDER BY id LIMIT ?')
     .pluck()
@@ -177,7 +171,7 @@ function createPairReader(db: Db) {
     /** `[id, modified]` of every record, in id order. */
     eachPair: () => pairs.iterate(),
     /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
-    listUntidyIds: (limit: number): string[] => untidy.all(limit),
+    listUntidyIds: list<[limit: number], string>(listUntidy('osv_record')),
     /**
      * Returns the newest `modified` of the served index that is not after `now` (Unix milliseconds), in Unix seconds,
      * rounded up; null if there is none. No Last-Modified may be older, or importers would miss the change.
@@ -221,13 +215,12 @@ export type OsvReader = ReturnType<typeof createOsvReader>
 
 /** Creates reads of what a partial snapshot lacks. */
 function createMissingReader(db: Db) {
-  const { exists } = queries(db)
-  const count = db.prepare<[], number>('SELECT count(*) FROM osv_missing').pluck()
+  const { count, exists } = queries(db)
   return {
     /** Whether a record that upstream's index lists is missing in a partial snapshot. */
     isMissing: exists<[id: string]>('SELECT 1 FROM osv_missing WHERE id = ?'),
     /** Number of listed records that are missing in a partial snapshot, or stored in an older version than listed. */
-    countMissing: (): number => count.get() ?? 0,
+    countMissing: count<[]>('SELECT count(*) FROM osv_missing'),
   }
 }
 

@@ -54,17 +54,12 @@ export function createBodyReplacement(db: Db, tracker: Pick<ChangeTracker, 'isCo
     const same = isKept ? sql.sameBytes.get(id, sha256) : undefined
     if (!isKept || !keep(replaced, same ?? body) || same !== undefined) sql.dropBody.run(body)
   }
-  /** Keeps the earlier stamp of a record whose bytes stay. */
-  const keepStamp = (replaced: ReplacedRecord, modified: string): void => {
-    if (replaced.modified !== modified && tracker.isComplete()) keep(replaced, null)
-  }
   return {
     releaseBody,
-    keepStamp,
     /** Stores the bytes that replace others, and returns their row. */
     replaceBody(replaced: ReplacedRecord, { body, sha256, modified }: RecordToStore): number | bigint {
       const isSame = replaced.sha256.equals(sha256)
-      if (isSame) keepStamp(replaced, modified)
+      if (isSame && replaced.modified !== modified && tracker.isComplete()) keep(replaced, null) // its earlier stamp
       if (isSame || !tracker.isComplete()) {
         if (sql.updateBody.run(body, replaced.body).changes > 0) return replaced.body
         // Its bytes were lost: they get a new row, since another record may use the old row id now.
@@ -145,11 +140,6 @@ export function createSupersededReader(db: Db) {
     const found = row.get(id, log)
     return found === undefined ? null : { ...found, body: bytes.get(id, log) ?? null }
   }
-  const usage = db.prepare<[], { versions: number; bodies: number; bytes: number }>(
-    `SELECT (SELECT count(*) FROM osv_superseded) AS versions, count(*) AS bodies,
-       coalesce(sum(octet_length(bytes)), 0) AS bytes
-     FROM osv_body WHERE rowid IN (SELECT body FROM osv_superseded)`,
-  )
   const all = db.prepare<[], SupersededVersion>(
     `SELECT s.id, s.log, s.size, s.sha256, b.bytes AS body FROM osv_superseded s LEFT JOIN osv_body b ON b.rowid = s.body
      WHERE s.body IS NOT NULL`,
@@ -169,8 +159,6 @@ export function createSupersededReader(db: Db) {
       `SELECT s.size, s.sha256, b.bytes AS body FROM osv_superseded s JOIN osv_body b ON b.rowid = s.body
        WHERE s.id = ? ORDER BY s.log DESC LIMIT 1`,
     ),
-    /** Counts the superseded versions, their bodies and the bytes of these. */
-    measureSuperseded: () => usage.get() ?? { versions: 0, bodies: 0, bytes: 0 },
   }
 }
 

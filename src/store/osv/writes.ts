@@ -48,15 +48,6 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       const fix = fixOf(record)
       sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, fix, id)
     },
-    /** Stores a new `modified` from the index; the bytes stay unchanged. */
-    markRecord: (id: string, modified: string): void => {
-      const stored = sql.bodyOf.get(id)
-      if (stored !== undefined) {
-        tracker.record(id, stateOf(stored[2], stored[3]), stateOf(modified, stored[3]))
-        bodies.keepStamp(replacedOf(id, stored), modified)
-      }
-      sql.mark.run(modified, id)
-    },
     /** Removes a record and stores a tombstone, unless its id is one that no mirror may store. */
     removeRecord(id: string, runId: number, now: number): void {
       parts.touchPart(id)
@@ -190,7 +181,6 @@ function prepareWrites(db: Db) {
       `INSERT OR REPLACE INTO osv_body (rowid, bytes) SELECT body, @body FROM osv_record
          WHERE id = @id AND size = @size AND sha256 = @sha256 AND coalesce(body_crc32, @bodyCrc32) = @bodyCrc32`,
     ),
-    mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
     addTombstone: db.prepare('INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)'),
     clearSuspect: db.prepare('DELETE FROM osv_doubted'),

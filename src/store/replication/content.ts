@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
+import { SOURCES, type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
 import { createDigestLines } from '../catalog/digest-lines.ts'
 import type { Db } from '../database/open.ts'
 import { createRecordLines } from './record-lines.ts'
@@ -57,8 +57,7 @@ export function createContentDigester(
     const hash = createHash('sha256')
     for (const row of documents.iterate(source)) hash.update(`${JSON.stringify(['document', ...row])}\n`)
     if (source === 'osv') records((lines) => hash.update(lines))
-    if (source === 'catalog' || source === 'identity')
-      for (const lines of catalog.contentLines(source)) hash.update(lines)
+    if (isPrivateSource(source)) for (const lines of catalog.contentLines(source)) hash.update(lines)
     return hash.digest('hex')
   }
 }

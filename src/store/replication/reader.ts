@@ -58,11 +58,8 @@ export function createCarriedReader(db: Db) {
     /** Returns the state digest of a source, hex (`createStateDigest`). */
     digestOf,
     /** Returns the digests of the stored sources, and their combined digest. */
-    digestSources(sources: readonly SourceName[] = listStoredSources()): {
-      digest: string
-      sources: Partial<Record<SourceName, string>>
-    } {
-      const digests = Object.fromEntries(sources.map((source) => [source, digestOf(source)]))
+    digestSources(): { digest: string; sources: Partial<Record<SourceName, string>> } {
+      const digests = Object.fromEntries(listStoredSources().map((source) => [source, digestOf(source)]))
       return { digest: combineDigests(digests), sources: digests }
     },
   }

@@ -1,5 +1,5 @@
 import { OSV_ROOT } from '../../base/domain/feed-paths.ts'
-import type { SourceName } from '../../base/domain/sources.ts'
+import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
 import { answerState, createCatalogAnswerReader } from '../catalog/answers.ts'
 import { FACETS } from '../catalog/list-query.ts'
 import { FACET_COLUMNS } from '../catalog/list-staging.ts'
@@ -168,7 +168,7 @@ function createUpstreamReset(db: Db) {
       missing.run(source)
       outside.run(source)
       refused.run(now, source)
-      if (source !== 'catalog' && source !== 'identity') return
+      if (!isPrivateSource(source)) return
       const flag = source === 'identity' ? 1 : 0
       pages.run(flag)
       fetched.run(flag)

@@ -39,10 +39,7 @@ const COLUMNS =
 
 /** Creates reads of quarantined documents; usable on any connection. */
 export function createQuarantineReader(db: Db) {
-  const { all, exists, one, value } = queries(db)
-  const count = db
-    .prepare<[string], number>('SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?')
-    .pluck()
+  const { one, all, value, count, exists } = queries(db)
   return {
     readQuarantine: one<[runId: number], Quarantine>(`SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`),
     readRefusal: one<[runId: number], Refusal>(
@@ -70,7 +67,7 @@ export function createQuarantineReader(db: Db) {
       `SELECT min(r.started_at) FROM quarantine q JOIN run r ON r.id = q.run_id
        WHERE q.source = ? AND q.run_id > ? AND (q.decision IS NULL OR q.decision = 'rejected')`,
     ),
-    countOpen: (source: SourceName): number => count.get(source) ?? 0,
+    countOpen: count<[source: SourceName]>('SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?'),
   }
 }
 

@@ -171,8 +171,6 @@ function rowOf(row: StoredRow): InboxRow {
   return { ...row, target }
 }
 
-export type { EventTarget }
-
 /** State of a delivery: to be refreshed, refreshed, ignored, or failed for good. */
 export type InboxState = 'pending' | 'done' | 'ignored' | 'dead'
 

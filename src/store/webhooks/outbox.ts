@@ -66,13 +66,7 @@ const TARGET = `id, name, url, state, since, failures, due_at AS dueAt, reason, 
 
 /** Creates reads of the relay, on any connection to webhooks.db. */
 export function createOutboxReads(db: Db) {
-  const { all, value } = queries(db)
-  const last = db
-    .prepare<[], number | null>(
-      `SELECT coalesce(max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'relay_event')) FROM relay_event`,
-    )
-    .pluck()
-  const count = db.prepare<[number], number>('SELECT count(*) FROM relay_event WHERE id > ?').pluck()
+  const { all, value, count } = queries(db)
   return {
     /** When the next delivery is due by its own time and that of its target, unix milliseconds; null when none waits. */
     nextDueAt: value<[], number>(
@@ -81,8 +75,10 @@ export function createOutboxReads(db: Db) {
     ),
     listTargets: all<[], RelayTarget>(`SELECT ${TARGET} FROM relay_target ORDER BY id`),
     /** The newest event's id, also if it is pruned; 0 if there was none. */
-    lastEvent: (): number => last.get() ?? 0,
-    countEvents: (after: number): number => count.get(after) ?? 0,
+    lastEvent: count<[]>(
+      `SELECT coalesce(max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'relay_event')) FROM relay_event`,
+    ),
+    countEvents: count<[after: number]>('SELECT count(*) FROM relay_event WHERE id > ?'),
     listEvents: all<[after: number, limit: number], RelayEvent>(
       `SELECT id, kind, webhook_id AS webhookId, created_at AS createdAt, body FROM relay_event
        WHERE id > ? ORDER BY id LIMIT ?`,

@@ -8,7 +8,7 @@ import { isNarrow } from './scope/refresh-scope.ts'
 import type { SyncResult } from '../context.ts'
 import type { RemovedItems } from './removed-items.ts'
 import { NAMED } from './removals.ts'
-import { explainRemoval, quarantineChange } from '../removal-guard.ts'
+import { explainRemoval, quarantineChange } from '../refusals.ts'
 
 /**
  * Quarantines a run that would remove too many items of a list, or too many items with stored answers (as when the
@@ -20,7 +20,6 @@ export async function guardCatalog(
   approved: Quarantine | null,
   verdict: GuardVerdict | null,
 ): Promise<SyncResult | null> {
-  const { source } = context
   const reasons: string[] = []
   const refused: Record<string, unknown> = {}
   const names: string[] = []
@@ -43,7 +42,7 @@ export async function guardCatalog(
   const why = reasons.join('; ')
   // The items of a list are upstream's alone; what is mirrored of them, and which lists, the settings decide too.
   const isOfScope = 'owners' in refused || 'lists' in refused
-  return refuse(context, source, isOfScope ? explainRemoval(context, why) : why, body, sha256)
+  return refuse(context, isOfScope ? explainRemoval(context, why) : why, body, sha256)
 }
 
 /** Records what would be removed: how much, and the first of it. A run that is refused shows it as planned. */
@@ -75,14 +74,8 @@ function awaitDecision({ facts }: CatalogContext, run: number, reason: string): 
   }
 }
 
-async function refuse(
-  context: CatalogContext,
-  source: CatalogContext['source'],
-  reason: string,
-  body: Buffer,
-  sha256: Buffer,
-): Promise<SyncResult> {
-  const { store, dryRun, now } = context
+async function refuse(context: CatalogContext, reason: string, body: Buffer, sha256: Buffer): Promise<SyncResult> {
+  const { store, source, dryRun, now } = context
   const path = quarantinePath(source)
   const known = store.quarantine.findQuarantine(path, sha256)
   // A refresh compares only a part; it must not replace what a sync, comparing everything, has quarantined.

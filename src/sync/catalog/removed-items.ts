@@ -1,6 +1,6 @@
 import { ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
-import { refuseRemoval, removalLimits } from '../removal-guard.ts'
+import { refuseRemoval, removalLimits } from '../refusals.ts'
 import { isDocument } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'

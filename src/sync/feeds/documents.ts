@@ -10,6 +10,7 @@ import { refuseCostly } from '../../base/json/limits.ts'
 import { errorOfAnswer, unfinishedState } from '../../base/json/forms/error-body.ts'
 import { moreBeyond } from '../../base/json/forms/more-beyond.ts'
 import { type Fields, isObject, jsonTextOf } from '../../base/json/objects.ts'
+import type { Validators } from '../../upstream/http/response.ts'
 import type { SyncContext } from '../context.ts'
 
 /** A document ready to be stored, with upstream's validators for it. */
@@ -38,7 +39,7 @@ export function prepareDocument(
   answer: {
     body: Buffer
     gzip: Buffer | null
-    meta: { etag: string | null; lastModified: string | null }
+    meta: Validators
   },
 ): PreparedDocument | null {
   const { body, gzip, meta } = answer

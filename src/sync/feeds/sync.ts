@@ -20,7 +20,7 @@ import {
 } from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { refuseOlder } from '../older-mirror.ts'
-import { isGone, isNewest, refuseRemoval, removalLimits } from '../removal-guard.ts'
+import { isGone, isNewest, keepRefused, refuseRemoval, removalLimits } from '../refusals.ts'
 
 interface FetchedFeeds {
   prepared: PreparedDocument[]
@@ -62,7 +62,7 @@ function feedPaths(extraPaths: readonly string[]): string[] {
 }
 
 /**
- * Executes one run of the feeds: each document is fetched conditionally, checked and namingFaults on its own; accepted
+ * Executes one run of the feeds: each document is fetched conditionally, checked and guarded on its own; accepted
  * documents are committed together. `partial` when some could not be fetched; throws when all failed.
  */
 export async function syncFeeds(context: SyncContext, approved: Quarantine | null): Promise<SyncResult> {
@@ -156,7 +156,7 @@ async function admitOrRefuse(
   asOf: number,
   fetched: FetchedFeeds,
 ): Promise<void> {
-  const { config, store, runId, dryRun, facts } = context
+  const { config, store, runId } = context
   const before = stored?.row.entries ?? 0
   const limits = removalLimits(config)
   const removal = refuseRemoval(before, before - document.document.entries, limits, 'entries')
@@ -169,29 +169,14 @@ async function admitOrRefuse(
     if (judged !== null) fetched.judged.push(judged)
     return
   }
-  const known = store.quarantine.findQuarantine(path, sha256)
-  const taken = known === null && store.quarantine.readQuarantine(runId) !== null // a run stores one quarantined document
-  if (known === null && !taken && !dryRun) {
-    const { etag, lastModified } = document.state
-    const kept = {
-      runId,
-      source: 'feeds',
-      path,
-      reason,
-      sha256,
-      body,
-      etag,
-      lastModified,
-      asOf,
-    } as const
-    await store.exclusive(() => store.quarantine.keepQuarantine(kept))
-  }
-  const run = known?.runId ?? runId
-  if (!taken) facts['quarantine'] = run
-  const rejected = known?.decision === 'rejected'
-  const decision = rejected ? `rejected before (run ${run})` : `approve or reject run ${run}`
-  const later = 'another document of this run waits for approval; a later run stores this one for approval'
-  fetched.quarantined.set(path, `${reason}; ${taken ? later : decision}`)
+  const { quarantine } = store
+  const { etag, lastModified } = document.state
+  // A run stores one quarantined document.
+  const isLater = quarantine.findQuarantine(path, sha256) === null && quarantine.readQuarantine(runId) !== null
+  const decision = isLater
+    ? 'another document of this run waits for approval; a later run stores this one for approval'
+    : await keepRefused(context, { source: 'feeds', path, reason, sha256, body, etag, lastModified, asOf })
+  fetched.quarantined.set(path, `${reason}; ${decision ?? `approve or reject run ${runId}`}`)
 }
 
 /** Closes quarantines of confirmed documents: upstream serves the stored state again. */

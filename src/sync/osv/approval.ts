@@ -5,7 +5,7 @@ import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { RunKind } from '../../store/runs/runs.ts'
 import type { SyncContext } from '../context.ts'
-import { isGone, isNewest } from '../removal-guard.ts'
+import { isGone, isNewest } from '../refusals.ts'
 import { parseMember } from './index-parser.ts'
 import { lackIn } from './upstream-mirror.ts'
 

@@ -10,7 +10,7 @@ import type { OsvReader } from '../../store/osv/reads.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
 import type { Writes } from '../../store/writer.ts'
 import { ARCHIVE_TIMEOUT_MS } from '../../upstream/http/download.ts'
-import { type Meta, hasEnd } from '../../upstream/http/response.ts'
+import { type Meta, type Validators, hasEnd } from '../../upstream/http/response.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import { fetchArchiveRange, fetchIndex, passIndex } from '../../upstream/osv.ts'
 import { refusePaged } from '../../upstream/whole-document.ts'
@@ -33,14 +33,12 @@ import { refuseOlder } from '../older-mirror.ts'
 import { lackAbove } from './upstream-mirror.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
-export interface ListedIndex {
+export interface ListedIndex extends Validators {
   index: OsvIndex
   /** Whether upstream confirmed the stored index, from which the current snapshot was built. */
   stored: boolean
   /** Its bytes as a gzip member. */
   gzip: Buffer
-  etag: string | null
-  lastModified: string | null
   /** Upstream's date of the response that sent or confirmed it, unix milliseconds. */
   asOf: number
   /** Where the index was compared with the published one: that the stored records are the published ones. */

@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer'
+import { runPool } from '../../base/pacing.ts'
 import { counted } from '../../base/text.ts'
 import { readHttpDate } from '../../base/time.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
 import type { RunFacts } from '../../store/runs/runs.ts'
-import type { Meta } from '../../upstream/http/response.ts'
+import type { Meta, Validators } from '../../upstream/http/response.ts'
 import { fetchRecord } from '../../upstream/osv.ts'
 import { isKeyRefused, retryAfterMs } from '../../upstream/http/errors.ts'
 import type { SyncContext } from '../context.ts'
@@ -13,13 +14,7 @@ import type { OsvPlan } from './diff.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { type Comparison, type IngestTarget, ingestArchive } from './ingest.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
-import {
-  type ArchiveValidators,
-  type UpstreamArchive,
-  type Way,
-  openUpstream,
-  singleFetchesOf,
-} from './upstream-archive.ts'
+import { type UpstreamArchive, type Way, openUpstream, singleFetchesOf } from './upstream-archive.ts'
 
 /** Result of fetching records. */
 interface FetchResult {
@@ -37,7 +32,7 @@ export interface StagedRecords {
   place: 'store' | 'staging'
   result: FetchResult
   /** Validators of the archive that was compared with the store; null: none was. */
-  compared: ArchiveValidators | null
+  compared: Validators | null
 }
 
 /**
@@ -49,7 +44,7 @@ export type FetchedRecords =
   | {
       place: 'archive'
       readInto: (target: IngestTarget) => Promise<FetchResult>
-      compared: ArchiveValidators
+      compared: Validators
       dispose: () => Promise<void>
     }
 
@@ -161,53 +156,33 @@ const MAX_CONSECUTIVE_FAILURES = 10
  */
 async function fetchSingles(context: SyncContext, index: OsvIndex, ids: readonly string[]): Promise<FetchResult> {
   const result: FetchResult = { missing: new Map(), suspectIds: [] }
-  const { concurrency } = context.config.upstream
-  let next = 0
+  const { session, config, progress } = context
   let done = 0
   let notFound = 0
   let failures = 0 // since the last fetched record
-  let fatal = null as Error | null // set by the workers, which the compiler does not track
-  const worker = async (): Promise<void> => {
-    while (next < ids.length && fatal === null) {
-      const id = ids[next++] ?? ''
-      try {
-        await fetchOne(context, index, id, result)
-        failures = 0
-      } catch (error) {
-        context.session.signal.throwIfAborted()
-        if (!(error instanceof MirrorError)) {
-          fatal = toError(error) // an internal or storage error: the other workers must stop too
-          return
-        }
-        if (error.code === 'upstream_not_found') {
-          result.missing.set(id, 'upstream lists it but answers 404')
-          notFound++
-        } else {
-          result.missing.set(id, messageOf(error))
-          failures++
-        }
-        if (isFatalForAll(error) || failures >= MAX_CONSECUTIVE_FAILURES) fatal = error
-      }
-      context.progress({
-        source: 'osv',
-        phase: 'records',
-        unit: 'records',
-        done: ++done,
-        total: ids.length,
-      })
+  const fetchNext = async (id: string): Promise<void> => {
+    try {
+      await fetchOne(context, index, id, result)
+      failures = 0
+    } catch (error) {
+      session.signal.throwIfAborted()
+      if (!(error instanceof MirrorError)) throw error // an internal or storage error
+      const isNotFound = error.code === 'upstream_not_found'
+      result.missing.set(id, isNotFound ? 'upstream lists it but answers 404' : messageOf(error))
+      if (isNotFound) notFound++
+      else failures++
+      if (isFatalForAll(error) || failures >= MAX_CONSECUTIVE_FAILURES) throw error
     }
+    progress({ source: 'osv', phase: 'records', unit: 'records', done: ++done, total: ids.length })
   }
-  await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, worker))
-  if (fatal instanceof MirrorError) {
-    const message = `stopped after ${counted(result.missing.size - notFound, 'record')} could not be fetched, the last one: ${fatal.message}`
-    throw new MirrorError(fatal.code, message, { cause: fatal })
+  try {
+    await runPool(ids, config.upstream.concurrency, fetchNext)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    const message = `stopped after ${counted(result.missing.size - notFound, 'record')} could not be fetched, the last one: ${error.message}`
+    throw new MirrorError(error.code, message, { cause: error })
   }
-  if (fatal !== null) throw fatal
   return result
-}
-
-function toError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(messageOf(error), { cause: error })
 }
 
 /** Returns whether an error affects every record: refused credentials, or a Retry-After after all retries. */

@@ -157,25 +157,14 @@ export interface TextSlice {
 }
 
 /** Texts stored consecutively in one buffer, by number. */
-interface Texts {
-  /** Adds a text and returns its number. */
-  add(text: TextSlice): number
-  /** Does the same as `add`; a text equal to the previous one shares its number. */
-  append(text: TextSlice): number
-  at: (number: number) => string
-  equals(number: number, bytes: Buffer, from: number, to: number): boolean
-  compare: (number: number, other: number) => number
-  /** Returns `hashOf` of a text. */
-  hash(number: number, seed: number): number
-  count(): number
-}
+type Texts = ReturnType<typeof createTexts>
 
 function* eachText(texts: Texts): Generator<string> {
   for (let number = 0; number < texts.count(); number++) yield texts.at(number)
 }
 
 /** Creates an empty buffer of texts with an initial capacity of `bytes`. */
-function createTexts(bytes: number): Texts {
+function createTexts(bytes: number) {
   let text = Buffer.allocUnsafeSlow(Math.max(64, bytes))
   let ends = new Uint32Array(1024)
   let count = 0
@@ -198,14 +187,16 @@ function createTexts(bytes: number): Texts {
     return true
   }
   return {
+    /** Adds a text and returns its number. */
     add,
-    append(slice) {
+    /** Does the same as `add`; a text equal to the previous one shares its number. */
+    append(slice: TextSlice): number {
       const last = count - 1
       return last >= 0 && equals(last, slice.bytes, slice.from, slice.to) ? last : add(slice)
     },
-    at: (number) => text.toString('utf8', startOf(number), ends[number]),
+    at: (number: number): string => text.toString('utf8', startOf(number), ends[number]),
     equals,
-    compare(number, other) {
+    compare: (number: number, other: number): number => {
       const start = startOf(number)
       const otherStart = startOf(other)
       const length = (ends[number] ?? 0) - start
@@ -216,8 +207,9 @@ function createTexts(bytes: number): Texts {
       }
       return length - otherLength
     },
-    hash: (number, seed) => hashOf(text, startOf(number), ends[number] ?? 0, seed),
-    count: () => count,
+    /** Returns `hashOf` of a text. */
+    hash: (number: number, seed: number): number => hashOf(text, startOf(number), ends[number] ?? 0, seed),
+    count: (): number => count,
   }
 }
 

@@ -2,7 +2,7 @@ import { rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { readHttpDate } from '../../base/time.ts'
-import type { Meta } from '../../upstream/http/response.ts'
+import type { Meta, Validators } from '../../upstream/http/response.ts'
 import { ARCHIVE_TIMEOUT_MS, downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
 import { isKeyRefused } from '../../upstream/http/errors.ts'
@@ -12,9 +12,6 @@ import { type ArchiveReader, openArchive, openSource } from '../../archive/zip/r
 import type { OsvReader } from '../../store/osv/reads.ts'
 import type { SyncContext } from '../context.ts'
 
-/** Upstream's validators of an archive. */
-export type ArchiveValidators = Pick<Meta, 'etag' | 'lastModified'>
-
 /** An archive ready to be read, downloaded or remote. */
 export interface UpstreamArchive {
   reader: ArchiveReader
@@ -22,7 +19,7 @@ export interface UpstreamArchive {
   path: string | null
   /** Upstream's date of the archive (Last-Modified), unix milliseconds; null: unknown. */
   asOf: number | null
-  validators: ArchiveValidators
+  validators: Validators
   /** Closes a downloaded archive, whose directory takes memory; it cannot be read with `reader` any more. */
   close: () => Promise<void>
   /** Releases the archive after reading: a downloaded file is removed; a remote one reports the bytes that it saved. */
@@ -44,7 +41,7 @@ export async function openUpstream(
   context: SyncContext,
   way: Way,
   wanted: number,
-  known: ArchiveValidators | null,
+  known: Validators | null,
 ): Promise<UpstreamArchive | 'unchanged' | null> {
   if (way === 'singles') return null
   if (way === 'archive') return downloadUnlessFew(context, wanted)
@@ -142,7 +139,7 @@ async function checkRoom(dir: string, bytes: number): Promise<void> {
  */
 async function openRemoteArchive(
   context: SyncContext,
-  known: ArchiveValidators | null,
+  known: Validators | null,
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
   const { session, config, facts, store } = context
   const before = session.cost.bytes

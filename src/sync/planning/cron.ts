@@ -2,15 +2,7 @@ import { createTask, parse, validate } from 'node-cron'
 import { DAY_MS, HOUR_MS } from '../../base/time.ts'
 
 /** The times of a cron expression in local time: Unix milliseconds as if the local time were UTC. */
-export interface LocalTimes {
-  /**
-   * Whether it goes by elapsed time: the hours are `*`, or have a step. Other hours are fixed times of a day, each of which
-   * comes once a day.
-   */
-  readonly isElapsed: boolean
-  /** Returns the first time that is not before `local`; null: there is none for decades. */
-  firstFrom(local: number): number | null
-}
+export type LocalTimes = ReturnType<typeof readCron>
 
 /** Returns whether node-cron accepts an expression. */
 export function isCronExpression(expression: string): boolean {
@@ -21,7 +13,7 @@ export function isCronExpression(expression: string): boolean {
 const MAX_DAYS = 366 * 40
 
 /** Reads an expression: node-cron parses it, and says which days it names. The only file that imports node-cron. */
-export function readCron(expression: string): LocalTimes {
+export function readCron(expression: string) {
   const fields = parse(expression)
   const months = new Set(fields.month)
   const offsets = timesOfDay(fields)
@@ -34,8 +26,13 @@ export function readCron(expression: string): LocalTimes {
     return known.isNamed
   }
   return {
+    /**
+     * Whether it goes by elapsed time: the hours are `*`, or have a step. Other hours are fixed times of a day, each of which
+     * comes once a day.
+     */
     isElapsed: fields.hour.length === 24 || /[*/]/.test(hourText(expression)),
-    firstFrom(local) {
+    /** Returns the first time that is not before `local`; null: there is none for decades. */
+    firstFrom(local: number): number | null {
       const today = Math.floor(local / DAY_MS) * DAY_MS
       const later = offsets.find((offset) => today + offset >= local)
       if (later !== undefined && isDay(today)) return today + later

@@ -20,17 +20,7 @@ export interface DueStart {
 }
 
 /** The plan of one job: its next start, by two clocks. */
-export interface StartPlan {
-  /** Returns the next start with its delay, Unix milliseconds; null: there is none. */
-  nextAt(now: ClockReading): number | null
-  /**
-   * Returns the start that is due, and plans the next one; however many were missed, they are one. Null: none is due.
-   * `isAtOnce`: one whose time has come is due without its delay.
-   */
-  take(now: ClockReading, isAtOnce?: boolean): DueStart | null
-  /** Plans again after the wall clock was set back. */
-  setBack(now: ClockReading): void
-}
+export type StartPlan = ReturnType<typeof planStarts>
 
 /** A time of a job, its start, and what elapsed time says of it. */
 interface Planned {
@@ -48,7 +38,7 @@ const FIXED_AGAIN_MS = 3 * HOUR_MS
 const ELAPSED_AGAIN_MS = 5 * 60_000
 
 /** Plans the starts of a job from now on. `drawDelay` returns how long after its time each start comes, milliseconds. */
-export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => number): StartPlan {
+export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => number) {
   let next = planAfter(now.wall, now)
   /** The last time that had its start, and when. */
   let last: { time: number; elapsed: number } | null = null
@@ -73,8 +63,14 @@ export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => n
   }
 
   return {
-    nextAt: ({ wall, elapsed }) => (next === null ? null : Math.min(next.at, wall + next.latest - elapsed)),
-    take(reading, isAtOnce = false) {
+    /** Returns the next start with its delay, Unix milliseconds; null: there is none. */
+    nextAt: ({ wall, elapsed }: ClockReading): number | null =>
+      next === null ? null : Math.min(next.at, wall + next.latest - elapsed),
+    /**
+     * Returns the start that is due, and plans the next one; however many were missed, they are one. Null: none is due.
+     * `isAtOnce`: one whose time has come is due without its delay.
+     */
+    take(reading: ClockReading, isAtOnce = false): DueStart | null {
       const { wall, elapsed } = reading
       if (next === null) return null
       const { time, at, latest } = next
@@ -86,7 +82,8 @@ export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => n
       const isMerged = following !== null && following <= wall
       return { at, lateMs: Math.max(0, wall - at), isMerged }
     },
-    setBack(reading) {
+    /** Plans again after the wall clock was set back. */
+    setBack(reading: ClockReading): void {
       const time = starts.after(reading.wall)
       if (next === null || time === null || time >= next.time) return
       if (!isRepeated(time, reading)) next = planAfter(reading.wall, reading)
@@ -94,20 +91,15 @@ export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => n
   }
 }
 
-/** Tells when the wall clock was set, or the machine was suspended. */
-interface StepWatch {
-  /** Returns by how much the wall clock went on more than time elapsed since the last call, milliseconds; 0: it kept step. */
-  step(now: ClockReading): number
-}
-
 /** A smaller difference between two looks is how clocks are made to run faster or slower, milliseconds. */
 const STEP_MS = 1000
 
 /** Watches the wall clock from now on. */
-export function watchSteps(start: ClockReading): StepWatch {
+export function watchSteps(start: ClockReading) {
   let before = start
   return {
-    step(now) {
+    /** Returns by how much the wall clock went on more than time elapsed since the last call, milliseconds; 0: it kept step. */
+    step(now: ClockReading): number {
       const by = now.wall - before.wall - (now.elapsed - before.elapsed)
       before = now
       return Math.abs(by) < STEP_MS ? 0 : by

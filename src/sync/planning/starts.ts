@@ -3,23 +3,20 @@ import { type LocalTimes, readCron } from './cron.ts'
 import { type Stretch, type Transition, type Zone, createZone, stretchAt } from './zone.ts'
 
 /** The starts of a cron expression in a time zone. */
-export interface Starts {
-  /** As `LocalTimes.isElapsed`. */
-  readonly isElapsed: boolean
-  /** Returns the first start after an instant, both in Unix milliseconds; null: there is none for decades. */
-  readonly after: (instant: number) => number | null
-}
+export type Starts = ReturnType<typeof readStarts>
 
 /**
  * Reads the starts of an expression, in the machine's zone where none is given. When clocks change, what goes by elapsed time
  * follows the old and the new local time for as long as the change is, so no interval grows. A fixed time comes once a day: the
  * first time in an hour that comes twice, and at the end of an hour that is left out.
  */
-export function readStarts(expression: string, zone: Zone = createZone()): Starts {
+export function readStarts(expression: string, zone: Zone = createZone()) {
   const times = readCron(expression)
   return {
+    /** As `LocalTimes.isElapsed`. */
     isElapsed: times.isElapsed,
-    after: (instant) => firstFrom(times, zone, Math.floor(instant / 1000) * 1000 + 1000),
+    /** Returns the first start after an instant, both in Unix milliseconds; null: there is none for decades. */
+    after: (instant: number): number | null => firstFrom(times, zone, Math.floor(instant / 1000) * 1000 + 1000),
   }
 }
 

@@ -13,6 +13,7 @@ import {
   passAnswerBody,
   readAnswerBody,
   refuseHtml,
+  type Validators,
 } from './response.ts'
 
 export type DocumentAnswer =
@@ -32,7 +33,7 @@ export interface FetchOptions {
   /** Cap on the decoded body, bytes. */
   maxBytes: number
   /** Validators of the stored copy, for conditional headers. */
-  stored?: { etag: string | null; lastModified: string | null } | null
+  stored?: Validators | null
   headers?: Record<string, string>
   /** Whether to accept gzip; off for ranges and archives. */
   gzip?: boolean

@@ -3,7 +3,15 @@ import { PRIVATE_FILE } from '../../base/files.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { members, orNull, text } from '../../base/json/shapes.ts'
 import type { Config } from '../../config/schema.ts'
-import { type Meta, type OpenAnswer, isPlain, networkError, parseContentRange, refuseHtml } from './response.ts'
+import {
+  type Meta,
+  type OpenAnswer,
+  type Validators,
+  isPlain,
+  networkError,
+  parseContentRange,
+  refuseHtml,
+} from './response.ts'
 import { type Session, pathAsked } from './session.ts'
 
 /** Deadline of an archive, milliseconds: hundreds of megabytes over a slow line. What is not done then is resumed by the next run. */
@@ -121,10 +129,8 @@ function isComplete({ status, meta }: OpenAnswer, have: number, known: PartialDo
 }
 
 /** Validators of the file of an interrupted download, stored next to it. */
-interface PartialDownload {
+interface PartialDownload extends Validators {
   validator: string | null
-  etag: string | null
-  lastModified: string | null
 }
 
 const partialDownload = members<PartialDownload>({

@@ -6,11 +6,15 @@ import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isHtmlPage } from '../../base/text.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
 
-/** Metadata of a response. */
-export interface Meta {
-  status: number
+/** Upstream's validators of a document. */
+export interface Validators {
   etag: string | null
   lastModified: string | null
+}
+
+/** Metadata of a response. */
+export interface Meta extends Validators {
+  status: number
   /** Upstream's time (its Date header, otherwise the local clock), or the date of a mirror's data; unix milliseconds. */
   date: number
   /** Length of the response's body; null when chunked. */

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
 import { CUT_ABOVE, FLAWED, type Grade, type Seen, gradeOf } from './evidence.ts'
-import { type Meta, lackOf } from '../http/response.ts'
+import { type Meta, type Validators, lackOf } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
 import type { KnownShape } from './shape.ts'
@@ -19,11 +19,9 @@ export interface WalkedPage extends ReadPage {
 }
 
 /** A page that an earlier walk stored. */
-interface StoredPage {
+interface StoredPage extends Validators {
   cursor: string | null
   next: string | null
-  etag: string | null
-  lastModified: string | null
   sha256: Buffer
   /** Number of its items. */
   entries: number

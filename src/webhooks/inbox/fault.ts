@@ -5,16 +5,7 @@ import { inboxPath } from '../../store/database/open.ts'
 import type { WebhooksStatus } from '../../base/reports/webhooks.ts'
 
 /** What is known of a webhooks.db that cannot be used: its parts meet one cause, which is logged once. */
-export interface InboxFault {
-  /** Notes why a part cannot use it. */
-  readonly note: (message: string) => void
-  /** Does that when a message is about a webhooks.db that stays as it is; returns false when it is about something else, or passes. */
-  readonly noteOwn: (message: string) => boolean
-  /** It can be used again. */
-  readonly end: () => void
-  /** What a report shows; null: nothing is wrong. */
-  readonly state: () => NonNullable<WebhooksStatus['failing']> | null
-}
+export type InboxFault = ReturnType<typeof createInboxFault>
 
 /** What the fault of a data folder is noted with. */
 interface FaultOptions {
@@ -25,7 +16,7 @@ interface FaultOptions {
 }
 
 /** Creates the note of what is wrong with webhooks.db. */
-export function createInboxFault({ dataDir, log, now }: FaultOptions): InboxFault {
+export function createInboxFault({ dataDir, log, now }: FaultOptions) {
   const path = inboxPath(dataDir)
   let known: { readonly message: string; readonly since: number } | null = null
   const note = (message: string): void => {
@@ -34,18 +25,23 @@ export function createInboxFault({ dataDir, log, now }: FaultOptions): InboxFaul
     log.error({}, `the inbox of webhooks is not available: ${message}`)
   }
   return {
+    /** Notes why a part cannot use it. */
     note,
-    noteOwn(message) {
+    /** Does that when a message is about a webhooks.db that stays as it is; returns false when it is about something else, or passes. */
+    noteOwn(message: string): boolean {
       const isOwn = message.startsWith(path) && !message.startsWith(`${path} cannot be`)
       if (isOwn) note(message)
       return isOwn
     },
-    end() {
+    /** It can be used again. */
+    end: (): void => {
       if (known === null) return
       known = null
       log.info({}, 'the inbox of webhooks is available again')
     },
-    state: () => known && { message: withoutFolder(known.message, path), since: toIso(known.since) },
+    /** What a report shows; null: nothing is wrong. */
+    state: (): NonNullable<WebhooksStatus['failing']> | null =>
+      known && { message: withoutFolder(known.message, path), since: toIso(known.since) },
   }
 }
 

@@ -15,12 +15,7 @@ interface BodyLimits {
 }
 
 /** Reads bodies. No sender can shut out another: when memory is spent, what has taken longest makes room. */
-export interface Bodies {
-  /** `share`: what its bytes count in, beside the memory of all deliveries. */
-  read(request: IncomingMessage, share: Share): Promise<Buffer | DeliveryFault>
-  /** Counts bytes that stay in memory until `done` is called: a body that waits to be stored. */
-  reserve(bytes: number): () => void
-}
+export type Bodies = ReturnType<typeof createBodies>
 
 /** The largest delivery accepted, bytes: events are about a kilobyte, and a forged one is read before its signature is judged. */
 export const MAX_DELIVERY_BYTES = 256 * 1024
@@ -32,7 +27,7 @@ const FREE_PIECES = 2048
 const FULL_BYTES = 64
 
 /** Readers share one budget. */
-export function createBodies(limits: BodyLimits): Bodies {
+export function createBodies(limits: BodyLimits) {
   const readings = new Set<ComingBody<DeliveryFault>>() // in the order in which they began
   let total = 0
   let pieces = 0
@@ -45,7 +40,8 @@ export function createBodies(limits: BodyLimits): Bodies {
     }
   }
   return {
-    read: (request, share) =>
+    /** `share`: what its bytes count in, beside the memory of all deliveries. */
+    read: (request: IncomingMessage, share: Share): Promise<Buffer | DeliveryFault> =>
       new Promise((resolve) => {
         let size = 0
         let own = 0
@@ -69,7 +65,8 @@ export function createBodies(limits: BodyLimits): Bodies {
         const reading = readBody<DeliveryFault>(request, rules, done)
         readings.add(reading)
       }),
-    reserve(bytes) {
+    /** Counts bytes that stay in memory until `done` is called: a body that waits to be stored. */
+    reserve(bytes: number): () => void {
       total += bytes
       return () => void (total -= bytes)
     },

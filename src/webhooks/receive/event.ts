@@ -1,7 +1,7 @@
-import { isObject } from '../../base/json/objects.ts'
+import { type Fields, isObject } from '../../base/json/objects.ts'
 import { withVendor } from '../../base/domain/event-types.ts'
 import { matchesPattern } from '../../base/domain/patterns.ts'
-import type { EventTarget } from '../../store/webhooks/inbox.ts'
+import type { EventTarget } from '../../base/domain/image-reference.ts'
 import { imagesIn } from './event-images.ts'
 
 /** The content of a verified body in any form; a body that is not understood still causes a refresh. */
@@ -22,8 +22,6 @@ const TYPE = /^[\x21-\x7e]{1,256}$/
 const TYPE_FIELDS = ['type', 'event_type', 'eventType', 'event_name', 'eventName', 'event', 'topic']
 /** Events of one body that are looked at; a refresh finds what changed besides. */
 const MAX_EVENTS = 100
-
-type Json = Readonly<Record<string, unknown>>
 
 /**
  * Reads a verified body: an event in JSON of any envelope, or several, in a list or one a line (wire facts, webhook
@@ -74,7 +72,7 @@ function parseJson(text: string): unknown {
 }
 
 /** The events of a body: the elements of a list, those of lists in a wrapper without a type, or the object itself. */
-function eventsIn(value: unknown): Json[] {
+function eventsIn(value: unknown): Fields[] {
   if (Array.isArray(value)) return (value as unknown[]).filter(isObject)
   if (!isObject(value)) return []
   if (typeOf(value) !== null || 'specversion' in value) return [value]
@@ -83,12 +81,12 @@ function eventsIn(value: unknown): Json[] {
   return events.length > 0 ? events : [value]
 }
 
-function typeOf(event: Json): string | null {
+function typeOf(event: Fields): string | null {
   const stated = TYPE_FIELDS.map((name) => event[name])
   return stated.find((one): one is string => typeof one === 'string' && TYPE.test(one)) ?? null
 }
 
-function isWantedEvent(event: Json, isWanted: TypeFilter): boolean {
+function isWantedEvent(event: Fields, isWanted: TypeFilter): boolean {
   const { type } = event
   if (typeof type !== 'string' || !TYPE.test(type)) return true
   return isWanted(type, typeof event['specversion'] === 'string')

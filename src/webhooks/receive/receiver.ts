@@ -49,14 +49,6 @@ export interface DeliveryFollower {
   readonly arrived: () => void
 }
 
-/** Takes deliveries. */
-interface Receiver {
-  /** Answers a request at one of the endpoints; false when its path is another. */
-  readonly handle: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** From now on every delivery is a 503. */
-  readonly close: () => void
-}
-
 /** Bodies in memory at once, in units of the largest one. */
 const LARGEST_AT_ONCE = 64
 
@@ -78,7 +70,7 @@ const TEXTS: Readonly<Record<ReceiptOutcome, string>> = {
  * Creates the receiver: head → body → signature → meaning → inbox → announcement → answer. Nothing is parsed before the
  * signature is verified, and nothing is acknowledged before it is on disk.
  */
-export function createReceiver(options: ReceiverOptions): Receiver {
+export function createReceiver(options: ReceiverOptions) {
   const { endpoints, maxBytes, bodyTimeOf: timeOf = bodyTimeMs } = options
   const names = new Map(endpoints.map(({ name, path }) => [path, name]))
   const bodies = createBodies({ maxBytes, timeOf, maxTotal: LARGEST_AT_ONCE * maxBytes })
@@ -105,13 +97,15 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     sendReply(request, response, finish(endpoint, result))
   }
   return {
-    handle(request, response) {
+    /** Answers a request at one of the endpoints; false when its path is another. */
+    handle: (request: IncomingMessage, response: ServerResponse): boolean => {
       const endpoint = names.get(request.url?.split('?', 1)[0] ?? '')
       if (endpoint === undefined) return false
       serve(request, response, endpoint).catch(() => response.destroy())
       return true
     },
-    close: () => void (state.closing = true),
+    /** From now on every delivery is a 503. */
+    close: (): void => void (state.closing = true),
   }
 }
 

@@ -19,12 +19,7 @@ interface SecretsOptions {
 }
 
 /** The secrets in force. */
-export interface Secrets {
-  /** Returns the secrets that are valid now; reads the file again when it has changed. */
-  readonly active: () => readonly SigningSecret[]
-  /** Returns what is wrong with the file that was read before; null: nothing. */
-  readonly fault: () => SecretFault | null
-}
+export type Secrets = ReturnType<typeof createSecrets>
 
 /** What is wrong with a file of secrets, as words that follow its name, and whether what was read before is in force. */
 interface SecretFault {
@@ -45,7 +40,7 @@ const LOOK_MS = 1_000
  * Reads the secrets. Throws `config` for a file that cannot be read or is malformed; when it becomes so later, that is
  * logged, and its previous content stays in force.
  */
-export function createSecrets(options: SecretsOptions): Secrets {
+export function createSecrets(options: SecretsOptions) {
   const { file, now, log, dialect } = options
   const fixed = fixedSecrets(options.settings)
   fixed()
@@ -78,7 +73,8 @@ export function createSecrets(options: SecretsOptions): Secrets {
     }
   }
   return {
-    active() {
+    /** Returns the secrets that are valid now; reads the file again when it has changed. */
+    active: (): readonly SigningSecret[] => {
       look()
       const time = now()
       return [...fixed(), ...fromFile]
@@ -86,7 +82,8 @@ export function createSecrets(options: SecretsOptions): Secrets {
         .filter(({ notAfter }) => notAfter === null || time <= notAfter)
         .map(({ signing }) => signing)
     },
-    fault() {
+    /** Returns what is wrong with the file that was read before; null: nothing. */
+    fault(): SecretFault | null {
       look()
       if (refused !== null) return { fault: refused.what, kept: true }
       return isMissed ? { fault: 'is not there any more', kept: false } : null

@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/errors.ts'
+import type { RefreshOutcome } from '../../base/domain/event-types.ts'
 import { type EventTarget, targetKey, targetsOf } from '../../base/domain/image-reference.ts'
 import type { Settlement } from '../../store/webhooks/inbox.ts'
 import {
@@ -63,14 +64,6 @@ export interface WaitingRows {
   readonly settle: (settled: readonly Settlement[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
   readonly nextDueAt: () => Promise<number | null>
-}
-
-/** How a refresh came out; `reason`: why it is not ok. */
-export interface RefreshOutcome {
-  readonly ok: boolean
-  readonly reason: string | null
-  /** Why the catalog was not checked, in which announced images appear; null: it was, whatever failed besides. */
-  readonly imageReason: string | null
 }
 
 /** Where refreshes are run: the sync thread. */

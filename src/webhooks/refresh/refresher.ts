@@ -2,7 +2,6 @@ import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Logger } from '../../base/log.ts'
 import { activeSources } from '../../base/domain/sources.ts'
-import type { RefreshReport } from '../../base/reports/webhooks.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 import type { InboxFault } from '../inbox/fault.ts'
 import type { InboxThread } from '../inbox/thread.ts'
@@ -27,15 +26,6 @@ interface RefresherOptions {
   readonly onWritten: (listener: () => void) => void
 }
 
-/** From events in the inbox to a fresh mirror, running. */
-interface Refresher {
-  /** Something was stored that waits for a refresh. */
-  readonly arrived: () => void
-  readonly report: () => Promise<RefreshReport>
-  /** Before the thread that refreshes is stopped. */
-  readonly stop: () => void
-}
-
 /** Timers and chance of this process. */
 const SYSTEM: Omit<TimeSource, 'now'> = {
   after(ms, call) {
@@ -47,7 +37,7 @@ const SYSTEM: Omit<TimeSource, 'now'> = {
 }
 
 /** Starts turning events into refreshes: what is pending since before, what arrives, what is replayed. */
-export function startRefresher(options: RefresherOptions): Refresher {
+export function startRefresher(options: RefresherOptions) {
   const { config, log, now, inbox, sync, reads } = options
   const { debounceMs } = config.webhooks
   const catalog = activeSources(config).includes('catalog') ? reads.pinned.catalog : null
@@ -65,9 +55,11 @@ export function startRefresher(options: RefresherOptions): Refresher {
   options.onWritten(() => void takeUp(log, coalescer))
   coalescer.start()
   return {
+    /** Something was stored that waits for a refresh. */
     arrived: coalescer.arrived,
     report: reports.report,
-    stop() {
+    /** Before the thread that refreshes is stopped. */
+    stop(): void {
       reports.stop()
       coalescer.stop()
     },

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
-import type { RunReport } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
 import { startDaemon, took } from '../world/daemon.ts'
 import { type LoggedRequest, ROOT, type SandboxProcess, ended, messageFrom, startSandbox } from '../world/processes.ts'
 import { count, megabytes, seconds } from '../report/figures.ts'
@@ -27,9 +27,9 @@ export function catalogSettings({ catalogUrl }: Pick<SandboxProcess, 'catalogUrl
 
 const SIZE = { tags: 5000, packages: 2000 }
 
-interface Run {
-  readonly first: RunReport
-  readonly again: RunReport
+interface Syncs {
+  readonly first: Run
+  readonly again: Run
   readonly bare: Replayed
   readonly peak: number
   readonly cpuMs: number
@@ -38,7 +38,7 @@ interface Run {
 }
 
 /** A first and an unchanged sync of a whole catalog, against a bare client that sends the same requests. */
-export const catalog = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void> }, Run>({
+export const catalog = defineGroup<{ sandbox: SandboxProcess; close(): Promise<void> }, Syncs>({
   name: 'catalog',
   about: ({ size }) =>
     `${count(size(SIZE.tags))} tags, ${count(size(SIZE.packages))} packages and their artifacts, with ${LARGE} SBOMs of 20 MB.`,
@@ -81,7 +81,7 @@ export const catalog = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
   ],
 })
 
-async function syncTwice(sandbox: SandboxProcess): Promise<Run> {
+async function syncTwice(sandbox: SandboxProcess): Promise<Syncs> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-catalog-'))
   try {
     await sandbox.forgetRequests()

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunReport } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
 import { ALLOCATOR } from './allocator.ts'
 import { plainScript } from './plain.ts'
 import { ROOT, ended, messageFrom } from './processes.ts'
@@ -30,7 +30,7 @@ export interface DaemonProcess extends Started {
   usage(): Usage | null
   /** Waits until it has nothing to do, and `thenSeconds` more; null where the system cannot say. */
   idle(thenSeconds?: number): Promise<Usage | null>
-  run(source: 'osv' | 'feeds' | 'catalog', kind?: 'sync' | 'reconcile'): Promise<RunReport>
+  run(source: 'osv' | 'feeds' | 'catalog', kind?: 'sync' | 'reconcile'): Promise<Run>
   /** Ends it; peak memory in bytes, processor time in milliseconds. The folder stays when it was given. */
   stop(): Promise<Ended>
 }
@@ -67,7 +67,7 @@ export async function startDaemon(
     usage: () => readUsage(pid),
     idle: (thenSeconds = 0) => settled(pid, thenSeconds),
     async run(source, kind = 'sync') {
-      const done = messageFrom<{ report: RunReport }>(child, (message) => 'report' in message)
+      const done = messageFrom<{ report: Run }>(child, (message) => 'report' in message)
       child.send({ run: source, kind })
       const { report } = await done
       if (report.state !== 'complete') throw new Error(`${source} ${kind}: ${report.message}`)
@@ -86,6 +86,6 @@ export async function startDaemon(
 }
 
 /** How long a run took, milliseconds. */
-export function took({ startedAt, endedAt }: RunReport): number {
+export function took({ startedAt, endedAt }: Run): number {
   return (endedAt ?? startedAt) - startedAt
 }

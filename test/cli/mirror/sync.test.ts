@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { describe } from '../../../src/cli/mirror/sync.ts'
-import type { RunReport } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
 
-const report = (facts: RunReport['facts'], state: RunReport['state'] = 'complete'): RunReport => ({
+const report = (facts: Run['facts'], state: Run['state'] = 'complete'): Run => ({
   id: 6,
   pid: 1,
   source: 'catalog',

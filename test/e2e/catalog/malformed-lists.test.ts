@@ -1,12 +1,12 @@
 import { describe, expect } from 'vitest'
-import type { RunReport } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 import { bothTest, LONG, longTest, telling, test } from '../../support/tables.ts'
 
 const SERVICE = { images: 2, tags: 2, packages: 2, tickets: 2, avrs: 0, users: 1, subscriptions: 1 }
 
 /** A mirror of a service one of whose lists is this text. */
-async function mirrored(path: string, body: string): Promise<CatalogBench & { report: RunReport }> {
+async function mirrored(path: string, body: string): Promise<CatalogBench & { report: Run }> {
   const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
   made.sandbox.faults.set(path, { kind: 'body', body })
   return { ...made, report: await made.run('catalog') }

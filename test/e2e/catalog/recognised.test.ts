@@ -6,6 +6,7 @@ import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 import { type Origin, createOrigin } from '../../support/origin.ts'
+import { countCatalog } from '../../support/stored-counts.ts'
 
 const STRANGER = 'http://127.0.0.1:9/'
 const SBOM = {
@@ -78,7 +79,7 @@ longTest(
       const body = Buffer.from(await answer.arrayBuffer())
       expect([id, answer.status, body.toString('latin1')]).toEqual([id, 200, bytesOf(said).toString('latin1')])
     }
-    const { documents } = made.store.catalog.countCatalog()
+    const { documents } = countCatalog(made.dir)
     expect(documents).toBe(9) // each once, whatever is around it
     expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
     const db = openReader(made.dir)

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { isCarried } from '../../../src/features/bundles/format/doubts.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
-import { buildStatus } from '../../../src/server/status/report.ts'
+import { buildStatus } from '../../../src/server/status/status.ts'
 import { announce } from '../../../src/store/changes/message.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { whyWithheld } from '../../../src/store/runs/rejected.ts'

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { RELAY_TARGET } from '../../../src/base/reports/transfer.ts'
-import { relayStatus } from '../../../src/server/status/report.ts'
+import { relayStatus } from '../../../src/server/status/status.ts'
 import { faultsBy } from '../../support/openapi.ts'
 import { NOW } from '../../store/fixtures.ts'
 import { type Target, bench, target } from './targets.ts'

@@ -34,7 +34,8 @@ function publish(store: Writes, at: number, work: () => void, all = false): Prom
   })
 }
 
-const put = (store: Writes, id: string, text: string): void => store.osv.updateRecord(record(id, text), 1)
+const put = (store: Writes, id: string, text: string, stamp?: string): void =>
+  store.osv.updateRecord({ ...record(id, text), ...(stamp !== undefined && { modified: stamp }) }, 1)
 
 const dates = (more: Partial<RecordDates>): RecordDates => {
   const first = more.firstSeen ?? 0
@@ -51,7 +52,7 @@ describe.each([false, true])('dates of records (compared as a whole: %s)', (all)
     await publish(store, 200, () => put(store, 'B-1', FIX), all)
     expect(read()).toEqual(dates({ firstSeen: 100 }))
     expect(store.dates.readDates('B-1')).toEqual(dates({ id: 'B-1', firstSeen: 200, fixSeen: 200 }))
-    await publish(store, 300, () => store.osv.markRecord('A-1', 'another stamp'), all)
+    await publish(store, 300, () => put(store, 'A-1', PLAIN, 'another stamp'), all)
     expect(read()).toEqual(dates({ firstSeen: 100 }))
     await publish(store, 400, () => put(store, 'A-1', FIX), all)
     const fixed = { firstSeen: 100, changedAt: 400, fixSeen: 400 }

@@ -59,14 +59,6 @@ describe('a record', () => {
     expect([...store.osv.eachSum()].length).toBe(1)
   })
 
-  test('with a new stamp keeps its bytes and its date', () => {
-    const store = writes()
-    store.osv.insertRecord(record('R'), 100)
-    store.osv.markRecord('R', '2026-06-01T00:00:00Z')
-    expect(store.osv.readEntry('R')?.modified).toBe('2026-06-01T00:00:00Z')
-    expect(store.osv.readRecord('R')?.changed).toBe(100)
-  })
-
   test('that is removed leaves a tombstone, which expires or is removed when the record returns', () => {
     const store = writes()
     for (const id of ['a', 'b', 'c']) {

@@ -134,7 +134,7 @@ describe('a content digest after a proof of the stored records', () => {
             const changed = { ...record(name), id: name, modified: `${n}` }
             if (kind === 'update') store.osv.updateRecord(changed, 1)
             if (kind === 'remove') store.osv.removeRecord(name, 1, 1)
-            if (kind === 'mark') store.osv.markRecord(name, `"${n}\n`)
+            if (kind === 'mark') store.osv.updateRecord({ ...changed, modified: `"${n}\n` }, 1)
           }
           const records = store.osv.countRecords()
           store.snapshots.replaceSnapshot({ ...snapshot, id: `${n}`, records }, proof)

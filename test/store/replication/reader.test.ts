@@ -119,7 +119,7 @@ describe('the digests and summaries of a state', () => {
     const second = one.carried.digestOf('feeds')
     expect(second).toBe(EMPTY_DIGEST)
     expect(one.carried.digestSources().digest).toBe(combineDigests({ osv: first }))
-    await other.exclusive(() => other.osv.markRecord('ü', 'another'))
+    await other.exclusive(() => other.osv.updateRecord({ ...record('ü'), modified: 'another' }, 5))
     expect(other.carried.digestOf('osv')).not.toBe(first)
     const chunks = [await collect(writeSummary(one.carried, HEADER))]
     const rows = await rowsOf(chunks)

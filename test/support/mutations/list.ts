@@ -47,7 +47,7 @@ const CORE_MUTATIONS: readonly Mutation[] = [
     suite: 'long',
   }),
   mutation('a small feed may lose every record at once', {
-    file: 'src/sync/removal-guard.ts',
+    file: 'src/sync/refusals.ts',
     from: 'if (stored > 0 && removed === stored)',
     to: 'if (stored > limits.count && removed === stored)',
     tests: ['test/sync/osv/quarantine.test.ts'],

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest'
-import type { RunReport } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
 import {
   type FindingsBench,
   affecting,
@@ -41,7 +41,7 @@ async function judged(own = OPEN, others = OPEN): Promise<{ made: FindingsBench;
   return { made, tag, other }
 }
 
-const approve = async (made: FindingsBench, id: number): Promise<RunReport> => {
+const approve = async (made: FindingsBench, id: number): Promise<Run> => {
   const approved = made.store.quarantine.readQuarantine(id)
   if (approved === null) throw new Error(`run ${id} has nothing in quarantine`)
   return made.run('catalog', { kind: 'approve', approved })

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
 import type { LoggedRequest } from '../../sandbox/request-log.ts'
 import type { ServiceOptions } from '../../sandbox/service/options.ts'
-import type { RunReport } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
 import { type CatalogBench, catalogEnv, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import { READING, knownOf } from '../../support/catalog/contract.ts'
@@ -105,7 +105,7 @@ export function asked(made: Bench, host?: LoggedRequest['host']): string[] {
 }
 
 /** Returns the paths that a run could not fetch, with the reasons. */
-export function lackingOf({ facts }: RunReport): string[] {
+export function lackingOf({ facts }: Run): string[] {
   const told = facts['lackingIds']
   return Array.isArray(told) ? told.map(String) : []
 }

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import type { Service } from '../../sandbox/service/service.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
-import type { RunReport } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
 import { SMALL, differences } from './fixtures.ts'
 import { announced, refresh } from '../refreshes.ts'
 
@@ -128,7 +128,7 @@ function expectSound(made: CatalogBench): void {
 }
 
 /** A refresh for some of the tags; when it ends well, every tag that upstream lists is there, as upstream has it. */
-async function refreshed(made: CatalogBench, named: readonly number[]): Promise<RunReport> {
+async function refreshed(made: CatalogBench, named: readonly number[]): Promise<Run> {
   const { service } = made.sandbox
   const ids = service.ids('tags')
   const targets = named.map((pick) => announced(service, ids[pick % ids.length] ?? ''))

@@ -6,7 +6,9 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import { openWrites } from '../../../src/store/writer.ts'
 import { settledPackages } from '../../../src/sync/catalog/scope/settled.ts'
-import { type RunReport, type RunRequest, createRunner } from '../../../src/sync/runner.ts'
+import type { Run } from '../../../src/store/runs/runs.ts'
+import type { RunRequest } from '../../../src/sync/context.ts'
+import { createRunner } from '../../../src/sync/runner.ts'
 import { createUpstream } from '../../../src/upstream/surfaces.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { longTest, test } from '../../support/tables.ts'
@@ -26,7 +28,7 @@ function requestOf({ sandbox: { service } }: Bench, named: readonly number[]): R
 }
 
 /** The same run on a copy of the mirror, whose settings no earlier run had: it plans the requests of every item. */
-async function runOnCopy(made: Bench, request: RunRequest): Promise<{ report: RunReport; contents: object }> {
+async function runOnCopy(made: Bench, request: RunRequest): Promise<{ report: Run; contents: object }> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-copy-'))
   const source = new Database(join(made.dir, 'mirror.db'), { readonly: true })
   source.exec(`VACUUM INTO '${join(dir, 'mirror.db')}'`)
@@ -50,7 +52,7 @@ async function runOnCopy(made: Bench, request: RunRequest): Promise<{ report: Ru
 }
 
 /** What a report says, but for what it cost. */
-function saidBy({ state, code, message, snapshot, facts }: RunReport): object {
+function saidBy({ state, code, message, snapshot, facts }: Run): object {
   const { bytes: _bytes, ...said } = facts
   return { state, code, message, snapshot, facts: said }
 }

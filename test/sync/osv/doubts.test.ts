@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished } from 'vitest'
 import { doubtSentence } from '../../../src/base/domain/doubts.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
-import { buildStatus } from '../../../src/server/status/report.ts'
+import { buildStatus } from '../../../src/server/status/status.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { differences } from '../../support/mirror.ts'

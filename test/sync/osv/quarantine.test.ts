@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest'
 import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
 import { findRejected } from '../../../src/store/runs/rejected.ts'
-import { refuseRemoval } from '../../../src/sync/removal-guard.ts'
+import { refuseRemoval } from '../../../src/sync/refusals.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { INDEX, RECORDS, archiveOf, bench, contentsOf, expectAgreement, synced, tamper, verify } from '../fixtures.ts'
 import { bothTest, longTest, telling, test } from '../../support/tables.ts'

@@ -3,7 +3,8 @@ import type { Announced } from '../../../src/store/catalog/tags.ts'
 import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
 import type { InboxState, Settlement } from '../../../src/store/webhooks/inbox.ts'
 import type { Visibility, Waiting } from '../../../src/webhooks/refresh/settlement.ts'
-import type { RefreshOutcome, WaitingRows } from '../../../src/webhooks/refresh/batch.ts'
+import type { RefreshOutcome } from '../../../src/base/domain/event-types.ts'
+import type { WaitingRows } from '../../../src/webhooks/refresh/batch.ts'
 
 /** A clock that moves only when it is told to, with the timers that hang on it. */
 export function createClock(start = 1_800_000_000_000) {

@@ -6,7 +6,7 @@ import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, type SourceName, servedSources } from '../../../base/domain/sources.ts'
 import { hasUnreadDatabase } from '../../../store/database/unread.ts'
-import { duration } from '../../output.ts'
+import { duration } from '../../../base/time.ts'
 
 type Source = Status['sources'][number]
 

@@ -4,16 +4,7 @@ import { replacePrivateFile } from '../../../base/files.ts'
 import { integerField, readNote, recordOf } from '../../../base/json/shapes.ts'
 
 /** Counts attempts with inbox bundles that never ended, since the process crashed or was killed. */
-export interface Tries {
-  /**
-   * Records the beginning of an attempt. Returns false if too many attempts never ended: the bundle must not be tried
-   * again.
-   */
-  begin(bundle: string): boolean
-  end(bundle: string): void
-  /** Forgets an attempt that was stopped in order. It may be called again: the count is set to what it was before. */
-  takeBack(attempt: Attempt): void
-}
+export type Tries = ReturnType<typeof createTries>
 
 /** An attempt that is under way. */
 export interface Attempt {
@@ -30,7 +21,7 @@ const MOST = 2
  * new ones. `onAttempt` is called with
  * each attempt that begins, and with null when it ends.
  */
-export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null) => void = () => undefined): Tries {
+export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null) => void = () => undefined) {
   const path = join(dataDir, 'inbox-tries.json')
   const counts = readCounts(path)
   const keep = (bundle: string, count: number): void => {
@@ -44,18 +35,23 @@ export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null
     }
   }
   return {
-    begin(bundle) {
+    /**
+     * Records the beginning of an attempt. Returns false if too many attempts never ended: the bundle must not be tried
+     * again.
+     */
+    begin(bundle: string): boolean {
       const before = counts.get(bundle) ?? 0
       if (before >= MOST) return false
       onAttempt({ bundle, before })
       keep(bundle, before + 1)
       return true
     },
-    end(bundle) {
+    end(bundle: string): void {
       keep(bundle, 0)
       onAttempt(null)
     },
-    takeBack: ({ bundle, before }) => keep(bundle, before),
+    /** Forgets an attempt that was stopped in order. It may be called again: the count is set to what it was before. */
+    takeBack: ({ bundle, before }: Attempt): void => keep(bundle, before),
   }
 }
 

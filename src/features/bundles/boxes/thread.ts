@@ -7,15 +7,6 @@ import type { BoxesStatus } from '../../../base/reports/transfer.ts'
 import { type Attempt, createTries } from './crash-counter.ts'
 import type { BoxesStart, FromBoxes, ToBoxes } from './boxes.worker.ts'
 
-/** The thread of inbox and outbox as the rest of the program sees it. */
-interface BoxesThread {
-  /** A snapshot was published: the outbox is to have it. While an export runs, further ones come to one more. */
-  published(): void
-  status(): BoxesStatus
-  /** Stops the thread. Work in progress gets a short time to end; otherwise the next start repeats it. */
-  close(): Promise<void>
-}
-
 /** What the thread is started with, and whom it tells. */
 interface BoxesThreadDeps extends Omit<BoxesStart, 'before'> {
   readonly onSettled: (settled: ImportResult) => void
@@ -30,7 +21,7 @@ const STOP_TIMEOUT_MS = 5_000
 const DATE_CHECK_MS = HOUR_MS / 2
 
 /** Starts the thread. Never throws: a thread that ends is reported and replaced. */
-export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
+export function startBoxesThread(deps: BoxesThreadDeps) {
   const { onSettled, onShipped, onFault, ...data } = deps
   let status: BoxesStatus = { outbox: null, inbox: null }
   let attempt: Attempt | null = null
@@ -60,9 +51,11 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   // A run that finds nothing new publishes no snapshot, but confirms a later date.
   const dating = outbox === null ? undefined : setInterval(published, DATE_CHECK_MS)
   return {
+    /** A snapshot was published: the outbox is to have it. While an export runs, further ones come to one more. */
     published,
-    status: () => status,
-    async close() {
+    status: (): BoxesStatus => status,
+    /** Stops the thread. Work in progress gets a short time to end; otherwise the next start repeats it. */
+    async close(): Promise<void> {
       clearInterval(dating)
       takeBack() // at once: the process may be killed before the thread has ended
       await supervisor.stop()

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { withStoredReads } from '../../../cli/store-access.ts'
+import { withStoredReads } from '../../../cli/store-reads.ts'
 import { withWrites } from '../../../cli/store-writes.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { acquireLock } from '../../../store/database/lock.ts'

@@ -8,16 +8,7 @@ import { PRIVATE_FILE } from '../../../base/files.ts'
 import { type Temporary, makeTemporary } from '../../../store/temporary.ts'
 
 /** A file, or its parts, written in another folder on the same disk. */
-export interface OutputFile {
-  /** Writes bytes at a position of the whole; positions after the end extend it. */
-  write(position: number, bytes: Uint8Array): Promise<void>
-  /** Syncs and closes all files; returns them under their temporary names, in order. */
-  settle(): Promise<string[]>
-  /** Renames the files, replacing earlier ones. Returns their final names, the list of digests last. */
-  publish(): Promise<string[]>
-  /** Removes what was written. */
-  discard(): Promise<void>
-}
+export type OutputFile = ReturnType<typeof createTarget>
 
 /** Options of an output file. */
 export interface TargetOptions {
@@ -35,7 +26,7 @@ const MAX_PARTS = 999
  * Creates an output file that gets its name only when it is complete. Throws `usage` if the name exists and `force` is
  * not set, `storage` if it cannot be written.
  */
-export function createTarget(path: string, { split, force, staging }: TargetOptions): OutputFile {
+export function createTarget(path: string, { split, force, staging }: TargetOptions) {
   const there = namesTaken(path)
   if (there[0] !== undefined && !force)
     throw new MirrorError('usage', `${there[0]} exists already; --force replaces it`)
@@ -55,7 +46,8 @@ export function createTarget(path: string, { split, force, staging }: TargetOpti
   }
 
   return {
-    async write(position, bytes) {
+    /** Writes bytes at a position of the whole; positions after the end extend it. */
+    async write(position: number, bytes: Uint8Array): Promise<void> {
       await named(path, async () => {
         for (let from = 0; from < bytes.length;) {
           const at = position + from
@@ -67,7 +59,8 @@ export function createTarget(path: string, { split, force, staging }: TargetOpti
         }
       })
     },
-    settle: () =>
+    /** Syncs and closes all files; returns them under their temporary names, in order. */
+    settle: (): Promise<string[]> =>
       named(path, async () => {
         for (const file of files) {
           await file.sync()
@@ -75,7 +68,8 @@ export function createTarget(path: string, { split, force, staging }: TargetOpti
         }
         return drafts()
       }),
-    publish: () =>
+    /** Renames the files, replacing earlier ones. Returns their final names, the list of digests last. */
+    publish: (): Promise<string[]> =>
       named(path, async () => {
         const sums = split === null ? null : await digestsOf(drafts(), final)
         if (!force && namesTaken(path).length > 0)
@@ -87,7 +81,8 @@ export function createTarget(path: string, { split, force, staging }: TargetOpti
         remove()
         return sums === null ? names : [...names, sidecarName(path)]
       }),
-    async discard() {
+    /** Removes what was written. */
+    async discard(): Promise<void> {
       for (const file of files) await file.close().catch(() => undefined)
       for (const draft of drafts()) await rm(draft, { force: true })
       remove()

@@ -19,22 +19,7 @@ import { type Manifest, type ManifestHead, type BundleMember, CAPS } from '../fo
 import { type TargetOptions, type OutputFile, createTarget } from './output-file.ts'
 
 /** A bundle that is being written. A caller that does not finish it must discard it. */
-export interface BundleWriter {
-  /**
-   * Adds a stored member: exactly `size` bytes, or, with null, all chunks, under 4 GiB. Throws `proof` if the size
-   * differs.
-   */
-  addStored(name: string, size: number | null, chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<void>
-  /** Adds a deflated member. */
-  addDeflated(name: string, bytes: Uint8Array): Promise<void>
-  /** Bytes so far. */
-  size(): number
-  /** Writes manifest and signatures and syncs all files. Returns the manifest and the files' temporary names. */
-  complete(head: ManifestHead, keys: readonly SigningKey[]): Promise<CompleteBundle>
-  /** Gives the files of a complete bundle their names and returns them. */
-  publish(): Promise<string[]>
-  discard(): Promise<void>
-}
+export type BundleWriter = ReturnType<typeof createBundleWriter>
 
 /** A bundle without its final name. */
 interface CompleteBundle {
@@ -43,8 +28,10 @@ interface CompleteBundle {
   readonly drafts: readonly string[]
 }
 
+type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+
 /** Starts a bundle. Throws `usage` if the file exists and must not be replaced. */
-export function createBundleWriter(path: string, options: TargetOptions): BundleWriter {
+export function createBundleWriter(path: string, options: TargetOptions) {
   const target = createTarget(path, options)
   const output = createOutput(target)
   const members: BundleMember[] = []
@@ -54,7 +41,8 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
     await output.append(bytes)
   }
   return {
-    async addStored(name, size, chunks) {
+    /** Adds a stored member: exactly `size` bytes, or, with null, all chunks, under 4 GiB. Throws `proof` if the size differs. */
+    async addStored(name: string, size: number | null, chunks: Chunks): Promise<void> {
       const at = output.position()
       const headerFor = (bytes: number, crc: number): Buffer =>
         localHeader(place({ name, method: STORED_METHOD, crc32: crc, size: bytes, packed: bytes }, at))
@@ -68,7 +56,8 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
       const { crc32: crc, sha256 } = sum
       members.push({ name, method: 'store', size: sum.size, crc32: hex(crc), sha256 })
     },
-    async addDeflated(name, bytes) {
+    /** Adds a deflated member. */
+    async addDeflated(name: string, bytes: Uint8Array): Promise<void> {
       const packed = deflateRawSync(bytes)
       const member: BundleMember = {
         name,
@@ -82,8 +71,10 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
       await addRaw(zipHeaderOf(member), packed)
       members.push(member)
     },
-    size: () => output.position(),
-    async complete(head, keys) {
+    /** Bytes so far. */
+    size: (): number => output.position(),
+    /** Writes manifest and signatures and syncs all files. Returns the manifest and the files' temporary names. */
+    async complete(head: ManifestHead, keys: readonly SigningKey[]): Promise<CompleteBundle> {
       const manifest: Manifest = { ...head, keys: keys.map(({ id }) => id), members }
       const text = manifestBytes(manifest)
       const added = [storedHeader(MANIFEST_NAME, text)]
@@ -98,8 +89,9 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
       await output.flush()
       return { manifest, bytes: output.position(), drafts: await target.settle() }
     },
-    publish: () => target.publish(),
-    discard: () => target.discard(),
+    /** Gives the files of a complete bundle their names and returns them. */
+    publish: (): Promise<string[]> => target.publish(),
+    discard: (): Promise<void> => target.discard(),
   }
 }
 
@@ -116,7 +108,7 @@ function manifestBytes({ members, ...rest }: Manifest): Buffer {
 
 async function pour(
   append: (bytes: Uint8Array) => Promise<void>,
-  chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  chunks: Chunks,
 ): Promise<{ size: number; crc32: number; sha256: string }> {
   const hash = createHash('sha256')
   let size = 0

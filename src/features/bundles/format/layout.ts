@@ -57,14 +57,7 @@ export interface Placed {
 }
 
 /** Positions of everything in a zip with exactly these members. */
-export interface Layout {
-  readonly placed: readonly Placed[]
-  readonly directoryAt: number
-  /** Bytes of the whole file. */
-  readonly size: number
-  /** Central directory and end records, in pieces. */
-  tail(): Generator<Buffer>
-}
+export type Layout = ReturnType<typeof layOut>
 
 const PIECE = 1 << 18
 
@@ -76,7 +69,7 @@ export function place(member: HeaderMember, offset: number): Placed {
 }
 
 /** Places members one after the other, from byte 0. Throws `bundle` if the sizes are too large in total. */
-export function layOut(members: Iterable<HeaderMember>): Layout {
+export function layOut(members: Iterable<HeaderMember>) {
   const placed: Placed[] = []
   let at = 0
   let directoryBytes = 0
@@ -92,8 +85,10 @@ export function layOut(members: Iterable<HeaderMember>): Layout {
   return {
     placed,
     directoryAt,
+    /** Bytes of the whole file. */
     size: directoryAt + directoryBytes + end.length,
-    *tail() {
+    /** Central directory and end records, in pieces. */
+    *tail(): Generator<Buffer> {
       let piece = Buffer.allocUnsafe(PIECE)
       let used = 0
       for (const { fields } of placed) {

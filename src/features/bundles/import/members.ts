@@ -8,27 +8,7 @@ import type { DeflatedMember, Manifest, BundleMember, StoredMember } from '../fo
 import { eachChunk, refuseOtherHeader } from './envelope.ts'
 
 /** The data members of an open bundle. */
-export interface Contents {
-  /**
-   * Reads every member, or those for which `isWanted` returns true, to its end against the manifest. `progress` gets the
-   * bytes so far, without headers. Throws `bundle`.
-   */
-  readonly verify: (progress: (done: number) => void, isWanted?: (name: string) => boolean) => Promise<void>
-  /**
-   * Returns a complete member, inflated and verified. For packs of rows; throws `bundle` over the limit or if it is
-   * missing.
-   */
-  readonly read: (name: string) => Promise<Buffer>
-  /**
-   * Yields a stored member in pieces, each valid until the next; throws `bundle` at its end if it does not match the
-   * manifest.
-   */
-  readonly stream: (name: string) => AsyncIterable<Buffer>
-  /** Does the same by size and CRC-32 alone, for a caller that compares a digest of the content. */
-  readonly streamContent: (name: string) => AsyncIterable<Buffer>
-  /** Returns a stored member as a source. Its bytes are not verified here. Throws `bundle` if it is missing. */
-  readonly source: (name: string) => ByteSource
-}
+export type Contents = ReturnType<typeof createContents>
 
 const MAX_READ = 512_000_000
 
@@ -42,7 +22,7 @@ export function createContents(
   source: ByteSource,
   manifest: Pick<Manifest, 'members'>,
   { placed }: Pick<Layout, 'placed'>,
-): Contents {
+) {
   const byName = new Map(manifest.members.map(({ name }, i) => [name, i]))
   const find = (name: string): Found<BundleMember> => {
     const i = byName.get(name) ?? -1
@@ -57,7 +37,11 @@ export function createContents(
     throw new MirrorError('bundle', `${name} is compressed, not stored uncompressed`)
   }
   return {
-    async verify(progress, isWanted = () => true) {
+    /**
+     * Reads every member, or those for which `isWanted` returns true, to its end against the manifest. `progress` gets the
+     * bytes so far, without headers. Throws `bundle`.
+     */
+    async verify(progress: (done: number) => void, isWanted: (name: string) => boolean = () => true): Promise<void> {
       let done = 0
       for (const { name } of manifest.members) {
         if (!isWanted(name)) continue
@@ -69,10 +53,20 @@ export function createContents(
         } else for await (const chunk of verifiedChunks(source, { member, place })) progress((done += chunk.length))
       }
     },
-    read: async (name) => readWhole(source, find(name)),
-    stream: (name) => verifiedChunks(source, findStored(name)),
-    streamContent: (name) => verifiedChunks(source, findStored(name), false),
-    source(name) {
+    /**
+     * Returns a complete member, inflated and verified. For packs of rows; throws `bundle` over the limit or if it is
+     * missing.
+     */
+    read: async (name: string): Promise<Buffer> => readWhole(source, find(name)),
+    /**
+     * Yields a stored member in pieces, each valid until the next; throws `bundle` at its end if it does not match the
+     * manifest.
+     */
+    stream: (name: string): AsyncIterable<Buffer> => verifiedChunks(source, findStored(name)),
+    /** Does the same by size and CRC-32 alone, for a caller that compares a digest of the content. */
+    streamContent: (name: string): AsyncIterable<Buffer> => verifiedChunks(source, findStored(name), false),
+    /** Returns a stored member as a source. Its bytes are not verified here. Throws `bundle` if it is missing. */
+    source(name: string): ByteSource {
       const { member, place } = findStored(name)
       return within(source, member, place.dataAt)
     },

@@ -16,13 +16,7 @@ import type { Bundle } from './open.ts'
 import type { ImportOptions, RowCounts } from './types.ts'
 
 /** The rows of an import in the run log, one per source. */
-export interface ImportRuns {
-  idOf(source: SourceName): number
-  /** Ends them successfully, within the transaction that publishes, so that a run reports exactly what was committed. */
-  end(message: string | null, changed: Partial<Record<SourceName, Counted>>, rollback: boolean): void
-  /** Ends them as failed, when nothing was committed. */
-  fail(error: unknown): Promise<void>
-}
+export type ImportRuns = Awaited<ReturnType<typeof startRuns>>
 
 type Counted = Partial<Record<RowKind, RowCounts>>
 
@@ -31,7 +25,7 @@ export async function startRuns(
   { store, bundle, trigger, now, file }: ImportOptions,
   sources: readonly SourceName[],
   manifests: readonly Manifest[] = [bundle.manifest],
-): Promise<ImportRuns> {
+) {
   const { mirror, sequence, kind } = bundle.manifest
   const by = trigger === 'command' ? { by: operatorName() } : {}
   const facts: RunFacts = { mirror, sequence, bundle: kind, key: bundle.key, file, ...by }
@@ -45,8 +39,9 @@ export async function startRuns(
       ),
   )
   return {
-    idOf: (source) => ids.get(source) ?? 0,
-    end(message, changed, rollback) {
+    idOf: (source: SourceName): number => ids.get(source) ?? 0,
+    /** Ends them successfully, within the transaction that publishes, so that a run reports exactly what was committed. */
+    end(message: string | null, changed: Partial<Record<SourceName, Counted>>, rollback: boolean): void {
       const back = rollback ? `ROLLBACK to bundle ${sequence}: ` : ''
       for (const [source, id] of ids) {
         const given = bundle.manifest.sources[source]
@@ -73,7 +68,8 @@ export async function startRuns(
         store.runs.pruneRuns(source)
       }
     },
-    async fail(error) {
+    /** Ends them as failed, when nothing was committed. */
+    async fail(error: unknown): Promise<void> {
       const code = error instanceof MirrorError ? error.code : 'internal'
       const ended = { asOf: null, code, message: messageOf(error), facts, endedAt: now() }
       await store.exclusive(() => {

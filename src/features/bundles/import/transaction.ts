@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildArchive, sweepArchives } from '../../../archive/build.ts'
-import type { SourceName } from '../../../base/domain/sources.ts'
+import { type SourceName, isPrivateSource } from '../../../base/domain/sources.ts'
 import { derivedDir } from '../../../store/database/open.ts'
 import type { Writes } from '../../../store/writer.ts'
 import type { BuiltArchive } from '../../../archive/draft.ts'
@@ -193,7 +193,7 @@ async function applyDocuments(
   source: SourceName,
   dryRun: boolean,
 ): Promise<RowCounts> {
-  if (source !== 'catalog' && source !== 'identity') return { put: 0, removed: 0 }
+  if (!isPrivateSource(source)) return { put: 0, removed: 0 }
   const missing = []
   for await (const document of eachMissing(bundle, store, source, again)) missing.push(document)
   for (const document of missing) {

@@ -20,15 +20,7 @@ interface RegistryRequest {
 export type NetworkSettings = Pick<Config, 'upstream' | 'network'>
 
 /** Requests to one registry, with its credential. */
-export interface RegistrySession {
-  /** Sends a request; resolves with the head of the answer, whatever its status. Throws `upstream_unreachable`, `upstream_auth`. */
-  send(request: RegistryRequest): Promise<RawAnswer>
-  /** Sends a GET without a credential to a URL that the registry redirected to. */
-  follow(url: URL): Promise<RawAnswer>
-  /** Whether `network.trusted` names a host. */
-  readonly isTrusted: (host: string) => boolean
-  close(): Promise<void>
-}
+export type RegistrySession = ReturnType<typeof openSession>
 
 /** Bytes of a token's answer. */
 const MOST_TOKEN = 256 * 1024
@@ -37,7 +29,7 @@ const MOST_TOKEN = 256 * 1024
  * Opens a session with a registry. It uses the proxy, the certificates and the time limits of `upstream`. Plain HTTP is for registries
  * on this machine alone. `scope`: what is asked for, such as `repository:mirror:pull` (distribution's token authentication).
  */
-export function openSession({ upstream, network }: NetworkSettings, host: string, scope: string): RegistrySession {
+export function openSession({ upstream, network }: NetworkSettings, host: string, scope: string) {
   const scheme = isLoopbackName(host) ? 'http' : 'https'
   const root = new URL(`${scheme}://${host}`)
   const transport = createTransport(upstream)
@@ -84,8 +76,10 @@ export function openSession({ upstream, network }: NetworkSettings, host: string
   }
 
   return {
+    /** Whether `network.trusted` names a host. */
     isTrusted,
-    async send(request) {
+    /** Sends a request; resolves with the head of the answer, whatever its status. Throws `upstream_unreachable`, `upstream_auth`. */
+    async send(request: RegistryRequest): Promise<RawAnswer> {
       const answer = await once(request)
       if (answer.status !== 401) return answer
       const challenge = readChallenge(answer.headers['www-authenticate'])
@@ -95,8 +89,9 @@ export function openSession({ upstream, network }: NetworkSettings, host: string
       authorization = await authorize(challenge)
       return once(request)
     },
-    follow: (url) => raw(elsewhere, { method: 'GET', url, headers: agent, body: null }),
-    async close() {
+    /** Sends a GET without a credential to a URL that the registry redirected to. */
+    follow: (url: URL): Promise<RawAnswer> => raw(elsewhere, { method: 'GET', url, headers: agent, body: null }),
+    async close(): Promise<void> {
       await Promise.all([transport.close(), elsewhere.close()])
     },
   }

@@ -2,12 +2,7 @@ import { LOCAL_KEYS } from '../../../store/keys.ts'
 import { base64Forms } from '../../../upstream/secret-search.ts'
 
 /** Removes secrets from texts that leave this machine. */
-export interface Scrubber {
-  /** Replaces the secrets in a text with stars. */
-  readonly text: (text: string) => string
-  /** Does the same for every name and every text in a JSON value. */
-  readonly value: (value: unknown) => unknown
-}
+export type Scrubber = ReturnType<typeof createScrubber>
 
 const MASK = '********'
 /** Shorter values occur by chance, so that replacing them would make a text unreadable. */
@@ -30,7 +25,7 @@ const FORMS: readonly [RegExp, string][] = [
 ]
 
 /** Creates a scrubber for these secrets, in plain text, Base64 and escaped forms, and for what has the form of a secret. */
-export function createScrubber(secrets: readonly string[]): Scrubber {
+export function createScrubber(secrets: readonly string[]) {
   const lines = secrets.flatMap((secret) => [secret, ...secret.split(/\r?\n/)])
   const known = [...new Set(lines.filter(({ length }) => length >= MIN_LENGTH).flatMap(formsOf))]
   known.sort((one, other) => other.length - one.length) // a secret may contain another one
@@ -47,7 +42,12 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
     if (typeof given !== 'object' || given === null) return given
     return Object.fromEntries(Object.entries(given).map(([name, one]) => [text(name), value(one)]))
   }
-  return { text, value }
+  return {
+    /** Replaces the secrets in a text with stars. */
+    text,
+    /** Does the same for every name and every text in a JSON value. */
+    value,
+  }
 }
 
 /** Returns a secret as it may be written: plain, as JSON, in Base64 and base64url at any offset, percent-encoded. */

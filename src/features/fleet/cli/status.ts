@@ -1,4 +1,4 @@
-import { toIso } from '../../../base/time.ts'
+import { duration, toIso } from '../../../base/time.ts'
 import { ageSecondsOf } from '../../../base/domain/sources.ts'
 import { FLEET_PAUSED } from '../../../base/domain/status.ts'
 import { readGeneration } from '../generations/chain.ts'
@@ -8,7 +8,7 @@ import { isUnreleased } from '../generations/rollback-state.ts'
 import { type StoredLease, endOf, fetchLease } from '../lease/lease.ts'
 import { type ReaderReport, listReaders } from '../readers.ts'
 import { type GlobalOptions, print, printJson, warn } from '../../../cli/context.ts'
-import { duration, table } from '../../../cli/output.ts'
+import { table } from '../../../cli/output.ts'
 import { mirrorName, withFleetStore } from './fleet-store.ts'
 
 /**

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../../base/errors.ts'
 import { makeFolder, replacePrivateFile } from '../../../base/files.ts'
 import { createChangeReader } from '../../../store/changes/log.ts'
-import { namingFaults, openReader } from '../../../store/database/open.ts'
+import { openReader } from '../../../store/database/open.ts'
+import { namingFaults } from '../../../store/database/faults.ts'
 import { createLedgerReader } from '../../../store/replication/ledger.ts'
 import type { KeyTrust } from '../../bundles/format/keys.ts'
 import type { ChainLink } from './chain.ts'
@@ -79,18 +80,15 @@ function readPublishedObject(dataDir: string): Buffer | null {
 }
 
 /** How far a data folder has followed and published, as stored in it. */
-export interface StoredPosition {
-  /** The generation that was applied last; null: what is stored does not come from a fleet. */
-  readApplied(): Position | null
-  /** The object of the generation that was published last; null: none was. */
-  readPublished(): Buffer | null
-}
+export type StoredPosition = ReturnType<typeof createStoredPosition>
 
 /** Reads the position that is stored in a data folder. */
-export function createStoredPosition(dataDir: string): StoredPosition {
+export function createStoredPosition(dataDir: string) {
   return {
-    readApplied: () => readApplied(dataDir),
-    readPublished: () => readPublishedObject(dataDir),
+    /** The generation that was applied last; null: what is stored does not come from a fleet. */
+    readApplied: (): Position | null => readApplied(dataDir),
+    /** The object of the generation that was published last; null: none was. */
+    readPublished: (): Buffer | null => readPublishedObject(dataDir),
   }
 }
 

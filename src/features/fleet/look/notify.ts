@@ -22,22 +22,19 @@ interface NotifyDeps {
 }
 
 /** The mirrors of a fleet that could not be notified, from one generation to the next. */
-interface MissedMirrors {
-  /** Notes that a mirror was notified. */
-  heard(mirror: ReaderReport): void
-  /**
-   * Notes that a mirror could not be notified of a generation. Returns whether the others wait for it: not if it was missed `patienceMs`
-   * ago, has reported nothing since, and does not serve the generation before, so that it does not follow by its polls either.
-   */
-  isAwaited(mirror: ReaderReport, generation: number): boolean
-}
+type MissedMirrors = ReturnType<typeof createMissed>
 
 /** `patienceMs`: how far a mirror may be behind and be ready, milliseconds; `clock`: milliseconds that are never set. */
-export function createMissed(patienceMs: () => number, clock: () => number): MissedMirrors {
+export function createMissed(patienceMs: () => number, clock: () => number) {
   const missed = new Map<string, { said: string; since: number }>()
   return {
-    heard: ({ id }) => void missed.delete(id),
-    isAwaited({ id, at, generation: served }, generation) {
+    /** Notes that a mirror was notified. */
+    heard: ({ id }: ReaderReport): void => void missed.delete(id),
+    /**
+     * Notes that a mirror could not be notified of a generation. Returns whether the others wait for it: not if it was missed `patienceMs`
+     * ago, has reported nothing since, and does not serve the generation before, so that it does not follow by its polls either.
+     */
+    isAwaited({ id, at, generation: served }: ReaderReport, generation: number): boolean {
       const first = missed.get(id)
       if (first?.said === at) return served >= generation - 1 || clock() - first.since < patienceMs()
       missed.set(id, { said: at, since: clock() })

@@ -10,18 +10,11 @@ const LONGEST_WAIT_MS = 10_000
 /** Time between two attempts, milliseconds, at most. */
 const RETRY_MS = 10
 
-/** One lock for all processes that write to a folder, on one host or several. */
-interface FolderLock {
-  /** Runs an action while no other process, and no other action of this one, has the lock. */
-  run<T>(action: () => Promise<T> | T): Promise<T>
-  close(): void
-}
-
 /**
  * Creates a lock on a file. It is a lock of the operating system, taken through SQLite, so it ends with the process: a process
  * that is killed leaves no lock, and one that is stopped keeps it.
  */
-export function createFolderLock(path: string): FolderLock {
+export function createFolderLock(path: string) {
   let db: Db | null = null
   let last: Promise<unknown> = Promise.resolve()
   const take = async (): Promise<Db> => {
@@ -47,7 +40,8 @@ export function createFolderLock(path: string): FolderLock {
     }
   }
   return {
-    run(action) {
+    /** Runs an action while no other process, and no other action of this one, has the lock. */
+    run<T>(action: () => Promise<T> | T): Promise<T> {
       const result = last.then(async () => {
         const own = await take()
         try {
@@ -59,7 +53,7 @@ export function createFolderLock(path: string): FolderLock {
       last = result.catch(() => undefined)
       return result
     },
-    close() {
+    close(): void {
       void last.then(() => {
         db?.close()
         db = null

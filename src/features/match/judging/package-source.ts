@@ -33,12 +33,7 @@ export function judgeSourceOf(views: Views): JudgeSource {
 }
 
 /** What is known of the ecosystems that have records. */
-export interface RecordedEcosystems {
-  /** Whether there is any record of an ecosystem that may be about its release. */
-  readonly hasEcosystem: (name: string) => boolean
-  /** Whether there is one that is about its release, where records of other releases are there. */
-  readonly hasRelease: (name: string) => boolean
-}
+export type RecordedEcosystems = ReturnType<typeof ecosystemsOf>
 
 /** Returns the ecosystems that views have records of, as the records name them. */
 export function listRecorded(views: Pick<Views, 'hasView' | 'listEcosystems'>): string[] {
@@ -46,9 +41,11 @@ export function listRecorded(views: Pick<Views, 'hasView' | 'listEcosystems'>): 
 }
 
 /** Returns what is known where records of these ecosystems are there. */
-export function ecosystemsOf(recorded: readonly string[]): RecordedEcosystems {
+export function ecosystemsOf(recorded: readonly string[]) {
   return {
+    /** Whether there is any record of an ecosystem that may be about its release. */
     hasEcosystem: remembered((name) => recorded.some((one) => isMeant(one, name))),
+    /** Whether there is one that is about its release, where records of other releases are there. */
     hasRelease: remembered((name) => coversAsked(recorded, name)),
   }
 }

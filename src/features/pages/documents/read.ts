@@ -4,13 +4,7 @@ import { wholeUnpacked } from '../../../store/catalog/whole-content.ts'
 import type { Reads } from '../../../store/reads.ts'
 
 /** Reads stored documents for pages. */
-export interface PageDocuments {
-  /**
-   * Returns what `make` finds in a document; `null` of `make`: the document is of another kind. What it throws as `bad_request`
-   * is why the document is not shown.
-   */
-  read<T>(digest: string, make: (content: Buffer) => T | null): T | Unreadable
-}
+export type PageDocuments = ReturnType<typeof createPageDocuments>
 
 /** Why a document is not shown. */
 export interface Unreadable {
@@ -23,9 +17,13 @@ const MAX_BYTES = 32 * 2 ** 20
 const REMEMBERED = 4
 
 /** Creates reads of documents; what was found in the last ones is remembered, as a document never changes. */
-export function createPageDocuments({ catalog }: Pick<Reads, 'catalog'>): PageDocuments {
+export function createPageDocuments({ catalog }: Pick<Reads, 'catalog'>) {
   const known = new Map<string, { readonly make: unknown; readonly found: unknown }>()
   return {
+    /**
+     * Returns what `make` finds in a document; `null` of `make`: the document is of another kind. What it throws as `bad_request`
+     * is why the document is not shown.
+     */
     read<T>(digest: string, make: (content: Buffer) => T | null): T | Unreadable {
       const before = known.get(digest)
       if (before !== undefined && before.make === make) return before.found as T | Unreadable

@@ -227,7 +227,7 @@ function signIn({ reads, ui }: PageCall): Block[] {
 function patchBlocks(call: PageCall, id: string): Block[] {
   try {
     const filter = { cve_id: id }
-    const page = readListPage(call, '/v1/patches', {}, new URLSearchParams(filter), '')
+    const page = readListPage(call, '/v1/patches', new URLSearchParams(filter), '')
     const about = page.total === null ? [] : [counted(page.total, 'patch', 'patches')]
     const table = { ...patchesTable(page), title: 'patches and tickets', about, empty: NO_PATCH }
     return listBlocks(call, 'patches', table, filter)

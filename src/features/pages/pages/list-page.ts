@@ -1,4 +1,3 @@
-import { requestedPath } from '../../../server/catalog/not-found.ts'
 import { type ListPage, parseListPage } from '../../../server/reading/list-page.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import type { PageCall } from '../page.ts'
@@ -7,22 +6,20 @@ import type { PageCall } from '../page.ts'
 const PAGE = 50
 
 /**
- * Reads a page of a list as the API gives it to programs, so filters and cursors mean the same here. `path` is the
- * route as declared. Throws `not_found` or `not_ready` with the API's reason.
+ * Reads a page of a list as the API gives it to programs, so filters and cursors mean the same here. Throws `not_found` or `not_ready` with the API's reason.
  */
 export function readListPage(
   { readApi, reads }: PageCall,
   path: string,
-  params: Readonly<Record<string, string>>,
   wanted: URLSearchParams,
   after: string,
 ): ListPage {
   const query = new URLSearchParams(wanted)
   query.set('limit', String(PAGE))
   if (after !== '') query.set('after', after)
-  const reply = readApi(path, { params, query })
+  const reply = readApi(path, { query })
   throwProblem(reply)
-  return parseListPage(reads, requestedPath(path, params), reply)
+  return parseListPage(reads, path, reply)
 }
 
 function throwProblem(reply: ReturnType<PageCall['readApi']>): void {

@@ -17,7 +17,7 @@ export function loadPatches(call: PageCall): PageView {
   )
   const wanted = new URLSearchParams(given.filter(([, value]) => value !== ''))
   const after = parameter(query, 'after')
-  const page = readListPage(call, PATH, {}, wanted, after)
+  const page = readListPage(call, PATH, wanted, after)
   const filter = Object.fromEntries(given)
   const table = listBlocks(call, 'patches', patchesTable(page), filter)
   const fields = FACETS.flatMap((facet) => fieldOf(facet, filter))

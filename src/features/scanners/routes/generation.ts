@@ -30,20 +30,7 @@ export interface ViewsMaker {
 }
 
 /** The generation of views in use. */
-export interface ViewsInUse {
-  /** Throws `not_ready` before the first. Call it again for each request: it is closed when the next one is published. */
-  current(): Views
-  /**
-   * Reads from the generation in use, and requests a rebuild when its bytes prove damaged; the error is thrown
-   * on. For reads that end when `use` returns.
-   */
-  read<T>(use: (views: Views) => T): T
-  /** Does the same for an error of other reads, and throws it on. */
-  met(error: unknown): never
-  /** Takes the newest generation, if another one is there. Never throws. */
-  refresh(): void
-  close(): void
-}
+export type ViewsInUse = ReturnType<typeof createViewsInUse>
 
 /** Keeps the newest generation of the data folder open. `served`: what it is served beside, which says why there is none yet. */
 export function createViewsInUse(
@@ -51,7 +38,7 @@ export function createViewsInUse(
   maker: ViewsMaker | null,
   log: Pick<ServerLog, 'warn'> | null,
   served: Pick<ServedSnapshot, 'originOf' | 'knownOrigin'> | null = null,
-): ViewsInUse {
+) {
   const open = createOpenViews(maker)
   let refused = ''
   let logged = ''
@@ -83,8 +70,13 @@ export function createViewsInUse(
   }
   refresh()
   return {
+    /** Throws `not_ready` before the first. Call it again for each request: it is closed when the next one is published. */
     current,
-    read(use) {
+    /**
+     * Reads from the generation in use, and requests a rebuild when its bytes prove damaged; the error is thrown
+     * on. For reads that end when `use` returns.
+     */
+    read<T>(use: (views: Views) => T): T {
       const views = current()
       try {
         return use(views)
@@ -92,7 +84,9 @@ export function createViewsInUse(
         return open.met(error)
       }
     },
-    met: (error): never => open.met(error),
+    /** Does the same for an error of other reads, and throws it on. */
+    met: (error: unknown): never => open.met(error),
+    /** Takes the newest generation, if another one is there. Never throws. */
     refresh,
     close: open.close,
   }

@@ -35,12 +35,6 @@ interface ImageVex {
   readonly incomplete: string | null
 }
 
-/** Reads the VEX of images from the documents that are mirrored. */
-interface ImageVexReader {
-  /** Throws `bad_request` for what is no digest, `not_found`, and `not_ready` where VEX of the image is missing. */
-  read(reads: Pick<Reads, 'catalog' | 'vex'>, question: ImageQuestion): Promise<ImageVex>
-}
-
 /** Milliseconds after which others have their turn, and documents of which it is remembered which images they name. */
 const TURN_MS = 5
 const REMEMBERED = 100_000
@@ -52,10 +46,14 @@ const REPOSITORY = /^[\w.-]+(?::\d+)?(?:\/[\w.-]+)*$/
  * Creates the reader. Which images a document names is remembered, because a document never changes; not where it links to SBOMs, which
  * come later. One that is not believed is read without what it rules out.
  */
-export function createImageVexReader(): ImageVexReader {
+export function createImageVexReader() {
   const named = new Map<string, readonly string[]>()
   return {
-    async read(reads, { digest: text, names, now, withComponents = false }) {
+    /** Throws `bad_request` for what is no digest, `not_found`, and `not_ready` where VEX of the image is missing. */
+    async read(
+      reads: Pick<Reads, 'catalog' | 'vex'>,
+      { digest: text, names, now, withComponents = false }: ImageQuestion,
+    ): Promise<ImageVex> {
       const digest = digestIn(text)
       const image: AskedImage = { digest, tags: tagsOfDigest(reads.catalog, digest) }
       const own = new Set(image.tags.map(({ id }) => id))

@@ -88,15 +88,13 @@ export function openViews(folder: string) {
 }
 
 function createInfoReader(db: Db) {
-  const { exists, value } = queries(db)
+  const { list, value, exists } = queries(db)
   const generation = db.prepare<[], GenerationInfo & { readonly form: string }>(
     'SELECT snapshot, as_of AS asOf, changed, records, odd, form FROM generation',
   )
   const views = db.prepare<[], { name: string; records: number; prefixes: string }>(
     'SELECT name, records, prefixes FROM view ORDER BY name',
   )
-  const ecosystems = db.prepare<[], string>('SELECT name FROM ecosystem ORDER BY name').pluck()
-  const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
   const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
   const info = generation.get()
   if (info === undefined) throw new MirrorError('corrupt', 'the views are incomplete')
@@ -107,9 +105,9 @@ function createInfoReader(db: Db) {
     /** Whether there is an ecosystem of exactly this name. */
     hasView: exists<[name: string]>('SELECT 1 FROM view WHERE name = ?'),
     /** Ecosystems as records name them, such as `Debian:12` and `npm`. */
-    listEcosystems: (): string[] => ecosystems.all(),
+    listEcosystems: list<[], string>('SELECT name FROM ecosystem ORDER BY name'),
     /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
-    listUntidyIds: (limit: number): string[] => untidy.all(limit),
+    listUntidyIds: list<[limit: number], string>(listUntidy('record')),
     /** An ecosystem of this name in any case of ASCII letters; null when there is none. */
     findView: value<[name: string], string>(
       'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',

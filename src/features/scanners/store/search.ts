@@ -1,6 +1,7 @@
 import type { Db } from '../../../store/database/open.ts'
 import { packageKey, packageKeys } from '../../../base/identity/names.ts'
 import { NUMBER_UP_TO } from './numbers.ts'
+import { queries } from '../../../store/database/query.ts'
 
 /** A package that records of an ecosystem name. */
 interface NamedPackage {
@@ -16,16 +17,11 @@ export function createViewSearch(db: Db) {
 }
 
 function createAliasSearch(db: Db) {
+  const { list } = queries(db)
   const aliases = db
     .prepare<[string, string, number], string>(
       `SELECT r.id FROM alias a JOIN record r ON r.num = a.num
        WHERE a.name = ? AND a.num > ${NUMBER_UP_TO} ORDER BY a.num LIMIT ?`,
-    )
-    .pluck()
-  const viewsOf = db
-    .prepare<[string], string>(
-      `SELECT v.name FROM record r, json_each(r.views) e JOIN view v ON v.id = e.value
-       WHERE r.id = ? ORDER BY v.name`,
     )
     .pluck()
   return {
@@ -33,7 +29,10 @@ function createAliasSearch(db: Db) {
     listAliasIds: (name: string, after: string, limit: number): string[] =>
       aliases.all(name.toUpperCase(), after, limit),
     /** Ecosystems whose views contain a record. */
-    listViewsOf: (id: string): string[] => viewsOf.all(id),
+    listViewsOf: list<[id: string], string>(
+      `SELECT v.name FROM record r, json_each(r.views) e JOIN view v ON v.id = e.value
+       WHERE r.id = ? ORDER BY v.name`,
+    ),
   }
 }
 

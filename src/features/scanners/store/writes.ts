@@ -126,23 +126,21 @@ function createRecordInserts(db: Db, isNew: boolean) {
 }
 
 function createRecordReader(db: Db) {
-  const { exists } = queries(db)
+  const { count, exists } = queries(db)
   const rows = db.prepare<[], StoredRow>('SELECT num, id, sha256, stamp FROM record ORDER BY num').raw()
   const row = db.prepare<[string], StoredRow>('SELECT num, id, sha256, stamp FROM record WHERE id = ?').raw()
   const before = db.prepare<[string], number>('SELECT num FROM record WHERE id < ? ORDER BY id DESC LIMIT 1').pluck()
   const after = db.prepare<[string], number>('SELECT num FROM record WHERE id > ? ORDER BY id LIMIT 1').pluck()
-  const odd = db.prepare<[], number>('SELECT count(*) FROM record WHERE odd').pluck()
-  const count = db.prepare<[], number>('SELECT records FROM generation').pluck()
   return {
     /** All records, in the order of their ids. */
     eachRecord: () => rows.iterate(),
     /** The row of a record; null when it is not stored. */
     readRow: (id: string): StoredRow | null => row.get(id) ?? null,
     /** Number of records of the generation that was complete last. */
-    countRecords: (): number => count.get() ?? 0,
+    countRecords: count<[]>('SELECT records FROM generation'),
     /** Whether a record has no date that can be read. */
     hasUndated: exists<[]>("SELECT 1 FROM record WHERE instant = '' LIMIT 1"),
-    countOdd: (): number => odd.get() ?? 0,
+    countOdd: count<[]>('SELECT count(*) FROM record WHERE odd'),
     /** A number for a record that is not stored; null when there is none between its neighbours. */
     numberFor: (id: string): number | null => numberBetween(before.get(id) ?? null, after.get(id) ?? null),
   }
@@ -169,14 +167,11 @@ function createDrops(db: Db) {
 
 /** Creates writes of views and of the files that they are served as. */
 function createAssetWriter(db: Db) {
-  const { value } = queries(db)
+  const { list, value } = queries(db)
   const put = db.prepare(
     `INSERT OR REPLACE INTO asset
      VALUES (@path, @view, @type, @file, @size, @sha256, @crc32c, @gzipFile, @gzipSize, @prefixes)`,
   )
-  const files = db
-    .prepare<[], string>('SELECT file FROM asset UNION SELECT gzip_file FROM asset WHERE gzip_file IS NOT NULL')
-    .pluck()
   return {
     ...createViewCounter(db),
     putAsset({ path, view, gzip, ...asset }: ViewAsset & { path: string; view: number | null }) {
@@ -186,7 +181,7 @@ function createAssetWriter(db: Db) {
     /** The file at a path under /osv/, such as `Debian/all.zip`; null when there is none. */
     readFile: value<[path: string], string>('SELECT file FROM asset WHERE path = ?'),
     /** The name of every file of the generation. */
-    listFiles: (): string[] => files.all(),
+    listFiles: list<[], string>('SELECT file FROM asset UNION SELECT gzip_file FROM asset WHERE gzip_file IS NOT NULL'),
   }
 }
 

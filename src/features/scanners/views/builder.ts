@@ -24,25 +24,12 @@ interface ViewsBuilderOptions extends ViewsStateOptions {
   readonly retryMs?: number
 }
 
-/** Makes views whenever there is something to show that they do not show yet. */
-interface ViewsBuilder {
-  /** Something may have been published. */
-  look(): void
-  /** Builds missing views at once, for a waiting request. */
-  wanted(): void
-  /** Rebuilds views that cannot be read; may be called again and again. */
-  damaged(kind: ViewsKind): void
-  report(): ViewsStatus[]
-  /** Ends what is under way. */
-  close(): Promise<void>
-}
-
 const SETTLE_MS = 2_000
 const RETRY_MS = 60_000
 const LOCKED_RETRY_MS = 2_000
 
 /** Keeps the views at the served snapshot. Builds one kind at a time; starts no thread while nothing is to be built. */
-export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
+export function createViewsBuilder(options: ViewsBuilderOptions) {
   const { config, onMade, isRunning = () => false, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
   const rebuilds = new Set<ViewsKind>()
   const isSoon = createPace(retryMs)
@@ -82,21 +69,25 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
     plan()
   }
   return {
-    look: () => plan(performance.now() + settleMs),
-    wanted() {
+    /** Something may have been published. */
+    look: (): void => plan(performance.now() + settleMs),
+    /** Builds missing views at once, for a waiting request. */
+    wanted(): void {
       if (closed) return
       waits.hurry()
       if (running === null) alarm.set(0) // else what is missing is built when that one has ended
     },
-    damaged(kind) {
+    /** Rebuilds views that cannot be read; may be called again and again. */
+    damaged(kind: ViewsKind): void {
       if (rebuilds.has(kind) || running?.kind === kind) return // it is called until they are made
       rebuilds.add(kind)
       if (isSoon()) waits.hold(kind, state.wantedOf(kind), retryMs)
       else waits.release(kind)
       plan()
     },
-    report: () => state.reports({ making: running?.kind ?? null, isFailing }),
-    async close() {
+    report: (): ViewsStatus[] => state.reports({ making: running?.kind ?? null, isFailing }),
+    /** Ends what is under way. */
+    async close(): Promise<void> {
       closed = true
       alarm.clear()
       await running?.task.stop()

@@ -17,16 +17,10 @@ export interface MadeFile {
 }
 
 /** A file in the making. */
-export interface FileDraft {
-  write(chunk: Uint8Array): void
-  /** Ends it, and names it by its content. */
-  finish(): MadeFile
-  /** Closes it, finished or not. */
-  close(): void
-}
+export type FileDraft = ReturnType<typeof createFileDraft>
 
 /** Begins a file in `folder`; `ending` such as `.zip`. */
-export function createFileDraft(folder: string, ending: string): FileDraft {
+export function createFileDraft(folder: string, ending: string) {
   const temporary = join(folder, `unfinished${ending}`)
   const fd = openSync(temporary, 'w', PRIVATE_FILE)
   const digest = createHash('sha256')
@@ -38,17 +32,19 @@ export function createFileDraft(folder: string, ending: string): FileDraft {
     open = false
   }
   return {
-    write(chunk) {
+    write(chunk: Uint8Array): void {
       writeWhole(fd, chunk)
       digest.update(chunk)
       crc = crc32c(chunk, crc)
       size += chunk.length
     },
-    finish() {
+    /** Ends it, and names it by its content. */
+    finish(): MadeFile {
       close()
       const sha256 = digest.digest('hex')
       return { file: named(folder, temporary, sha256, ending), size, sha256, crc32c: crc }
     },
+    /** Closes it, finished or not. */
     close,
   }
 }

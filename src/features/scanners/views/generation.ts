@@ -4,7 +4,7 @@ import { sha256Hex } from '../../../base/digest.ts'
 import { syncAll } from './files.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
-import { namingFaults } from '../../../store/database/open.ts'
+import { namingFaults } from '../../../store/database/faults.ts'
 import {
   type ViewsKind,
   GENERATION,

@@ -1,6 +1,6 @@
 import { isHtmlPage } from '../../../base/text.ts'
 import type { DocumentKind } from '../../../base/domain/resources.ts'
-import { isObject } from '../../../base/json/objects.ts'
+import { type Fields, isObject } from '../../../base/json/objects.ts'
 import { type Outline, createOutline } from '../../../base/json/outline.ts'
 import {
   type Members,
@@ -16,13 +16,6 @@ import {
 } from '../../../documents/formats.ts'
 import type { DocumentContent, DocumentFormat, DocumentForm } from './document-type.ts'
 
-/** Incremental check of a document's kind. */
-interface KindCheck {
-  write(bytes: Buffer): void
-  /** Returns the detected content, or the reason why the document is not of the expected kind. */
-  end(): DocumentContent | { refused: string }
-}
-
 const HEAD_BYTES = 1024
 /** Bytes at the end of a document in which its end tag is looked for. */
 const TAIL_BYTES = 1024
@@ -37,7 +30,7 @@ export const KIND_NAMES: Readonly<Record<DocumentKind, string>> = {
 }
 
 /** Creates a check that a document is of the expected kind (CycloneDX/SPDX, VEX, in-toto), in constant memory. */
-export function createKindCheck(kind: DocumentKind): KindCheck {
+export function createKindCheck(kind: DocumentKind) {
   const outline = createOutline()
   const head: Buffer[] = []
   const style = createSearch(STYLE_SHEET)
@@ -45,7 +38,7 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
   let size = 0
   let mayBeXml = true
   return {
-    write(bytes) {
+    write(bytes: Buffer): void {
       if (size < HEAD_BYTES) head.push(Buffer.from(bytes.subarray(0, HEAD_BYTES)))
       if (size === 0) mayBeXml = !isJsonStart(bytes)
       size += bytes.length
@@ -54,7 +47,8 @@ export function createKindCheck(kind: DocumentKind): KindCheck {
       style.write(bytes)
       tail = Buffer.concat([tail, bytes.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
     },
-    end() {
+    /** Returns the detected content, or the reason why the document is not of the expected kind. */
+    end(): DocumentContent | { refused: string } {
       if (size === 0) return { refused: 'the document is empty' }
       const first = Buffer.concat(head)
       const start = first
@@ -123,7 +117,7 @@ const TYPES: Readonly<Record<DocumentKind, (outline: Outline) => string | null>>
 }
 
 /** Returns whether a JSON object is itself a document of a kind, by what it contains and not by one name alone. */
-export function isDocumentValue(kind: DocumentKind, value: Item): boolean {
+export function isDocumentValue(kind: DocumentKind, value: Fields): boolean {
   const outline: Outline = { sound: true, members: textsOf(value), values: 1, list: false }
   if (attestationType(outline) !== null) return true
   if (TYPES[kind](outline) === null) return false
@@ -131,9 +125,7 @@ export function isDocumentValue(kind: DocumentKind, value: Item): boolean {
   return kind !== 'provenance' || hasAttestation(value)
 }
 
-type Item = Readonly<Record<string, unknown>>
-
-function textsOf(value: Item): Outline['members'] {
+function textsOf(value: Fields): Outline['members'] {
   const members = Object.entries(value)
   return new Map(members.map(([name, inner]) => [name, typeof inner === 'string' ? inner : null]))
 }
@@ -145,7 +137,7 @@ function isCsafByName({ members }: Outline): boolean {
 /** Members that only the header of a CSAF document has. */
 const OF_CSAF = ['csaf_version', 'tracking', 'publisher', 'category']
 
-function isCsaf({ document, item }: Item): boolean {
+function isCsaf({ document, item }: Fields): boolean {
   if (isObject(item)) return isCsaf(item)
   return isObject(document) && OF_CSAF.some((name) => name in document)
 }

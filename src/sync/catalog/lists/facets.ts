@@ -6,26 +6,13 @@ import type { Facet } from '../../../base/domain/resources.ts'
 const MAX_NAMES = 2000
 
 /** Learns the field names of a list's items and reads the values that the list's filters compare. */
-export interface FacetReader {
-  /** Records an item's field names; call it for every item of the list before `read` is final. */
-  learn(item: Readonly<Record<string, unknown>>): void
-  /** Returns the value of each facet by the fields learned until now; null where the item has none. */
-  read(item: Readonly<Record<string, unknown>>): (string | null)[]
-  /** Returns whether every item was read with the same fields that `read` uses now. */
-  isSettled(): boolean
-  /** Ends learning; names known before the walk are dropped unless stored pages are kept. */
-  settle(keepsPages: boolean): void
-  /** Returns the learned names, sorted; of a field within an object as `fieldPathsOf` writes it. */
-  names(): string[]
-  /** Returns the query parameters that match no field of any item. */
-  unusable(): string[]
-}
+export type FacetReader = ReturnType<typeof createFacetReader>
 
 /**
  * Creates a reader of a resource's items that starts with the known names. Fields are chosen for the list as a whole: an item without the
  * field must not be read by a field of another meaning.
  */
-export function createFacetReader(facets: readonly Facet[], known: Iterable<string>, resource: string): FacetReader {
+export function createFacetReader(facets: readonly Facet[], known: Iterable<string>, resource: string) {
   let names = new Set(known)
   const seen = new Set<string>()
   let fields: (readonly string[])[] | null = null
@@ -33,7 +20,8 @@ export function createFacetReader(facets: readonly Facet[], known: Iterable<stri
     (fields ??= facets.map(({ field, values }) => resolveField(field, lastNames(names), values !== undefined)))
   const readings = new Set(names.size > 0 ? [JSON.stringify(fieldsNow())] : [])
   return {
-    learn(item) {
+    /** Records an item's field names; call it for every item of the list before `read` is final. */
+    learn(item: Readonly<Record<string, unknown>>): void {
       for (const name of fieldPathsOf(item, resource)) {
         if (seen.has(name) || seen.size >= MAX_NAMES) continue
         seen.add(name)
@@ -42,19 +30,25 @@ export function createFacetReader(facets: readonly Facet[], known: Iterable<stri
         fields = null
       }
     },
-    read(item) {
+    /** Returns the value of each facet by the fields learned until now; null where the item has none. */
+    read(item: Readonly<Record<string, unknown>>): (string | null)[] {
       if (fields === null) readings.add(JSON.stringify(fieldsNow()))
       const own = fieldsOfItem(item, resource)
       return fieldsNow().map((candidates, at) => valueOf(own, candidates, facets[at]))
     },
-    isSettled: () => readings.add(JSON.stringify(fieldsNow())).size === 1,
-    settle(keepsPages) {
+    /** Returns whether every item was read with the same fields that `read` uses now. */
+    isSettled: (): boolean => readings.add(JSON.stringify(fieldsNow())).size === 1,
+    /** Ends learning; names known before the walk are dropped unless stored pages are kept. */
+    settle(keepsPages: boolean): void {
       if (keepsPages) return
       names = seen
       fields = null
     },
-    names: () => [...names].sort(),
-    unusable: () => facets.flatMap(({ param }, at) => (param !== null && fieldsNow()[at]?.length === 0 ? [param] : [])),
+    /** Returns the learned names, sorted; of a field within an object as `fieldPathsOf` writes it. */
+    names: (): string[] => [...names].sort(),
+    /** Returns the query parameters that match no field of any item. */
+    unusable: (): string[] =>
+      facets.flatMap(({ param }, at) => (param !== null && fieldsNow()[at]?.length === 0 ? [param] : [])),
   }
 }
 

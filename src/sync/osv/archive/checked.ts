@@ -34,16 +34,8 @@ const SHA256 = 32
 const HEAD = NUMBERS + SHA256
 const NONE = 0xffffffff
 
-/** Writes members into chunks, and sends each chunk that is full. */
-interface CheckedWriter {
-  /** Adds a member. The result must be awaited before the next call, if there is one. */
-  add(member: MemberToWrite): Promise<void> | undefined
-  /** Sends what was added. */
-  flush(): Promise<void>
-}
-
 /** Creates a writer that fills `first`, and then the chunks that `send` resolves with. */
-export function createCheckedWriter(first: Chunk, send: SendChunk): CheckedWriter {
+export function createCheckedWriter(first: Chunk, send: SendChunk) {
   let chunk = first
   let bytes = bufferOf(first)
   let used = 0
@@ -63,7 +55,8 @@ export function createCheckedWriter(first: Chunk, send: SendChunk): CheckedWrite
     bytes.writeUInt32LE(text === null ? NONE : textBytes, at + 8)
   }
   return {
-    add(member) {
+    /** Adds a member. The result must be awaited before the next call, if there is one. */
+    add(member: MemberToWrite): Promise<void> | undefined {
       const text = member.kind === 'refused' ? member.reason : member.own
       const body = member.kind === 'refused' ? 0 : member.deflated.length + FRAME
       const most = HEAD + (text?.length ?? 0) * 3 + body
@@ -71,7 +64,8 @@ export function createCheckedWriter(first: Chunk, send: SendChunk): CheckedWrite
       write(member, text)
       return undefined
     },
-    flush: () => (used === 0 ? Promise.resolve() : renew(0)),
+    /** Sends what was added. */
+    flush: (): Promise<void> => (used === 0 ? Promise.resolve() : renew(0)),
   }
 }
 

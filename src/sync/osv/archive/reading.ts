@@ -25,23 +25,14 @@ const MOST_SHARED = 1 << 20
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
 /** An archive of which members will be read. */
-export interface ArchiveReading {
-  /**
-   * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
-   * a downloaded archive is read in a thread of its own, so that the caller can write at the same time, and here while the caller would
-   * wait; one with very many members is closed here, and read by the thread alone.
-   */
-  read(selection: Selection, take: (member: CheckedMember) => void): Promise<void>
-  /** Ends the thread, if there is one. */
-  stop(): Promise<void>
-}
+export type ArchiveReading = ReturnType<typeof prepareReading>
 
 /** Prepares to read an archive. The thread of one that is read as a whole starts now, while the caller selects. */
 export function prepareReading(
   { config, session }: SyncContext,
   { reader, path, close }: UpstreamArchive,
   isWhole: boolean,
-): ArchiveReading {
+) {
   const start = (file: string): ChunkThread => {
     const data: MembersStart = { path: file, maxMemberBytes: config.upstream.maxRecordBytes }
     return startChunks({
@@ -52,7 +43,12 @@ export function prepareReading(
   }
   let thread = isWhole && path !== null && reader.size >= THREAD_FROM ? start(path) : null
   return {
-    async read({ numbers }, take) {
+    /**
+     * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
+     * a downloaded archive is read in a thread of its own, so that the caller can write at the same time, and here while the caller would
+     * wait; one with very many members is closed here, and read by the thread alone.
+     */
+    async read({ numbers }: Selection, take: (member: CheckedMember) => void): Promise<void> {
       const scope = scopeSettings(config)
       const checks = { secrets: session.secrets.list(), scope }
       const use = (chunk: Uint8Array): number => {
@@ -74,7 +70,8 @@ export function prepareReading(
         return Promise.resolve(new Uint8Array(chunk.buffer))
       })
     },
-    stop: async () => thread?.stop(),
+    /** Ends the thread, if there is one. */
+    stop: async (): Promise<void> => thread?.stop(),
   }
 }
 

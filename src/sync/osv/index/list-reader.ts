@@ -23,18 +23,10 @@ interface EntryReaders {
 }
 
 /** Reads a top-level array while its bytes arrive. */
-export interface ListReader {
-  /** Reads the next piece, valid during the call. What is wrong is thrown at the end, as then every byte is known. */
-  readonly push: (piece: Buffer) => void
-  /**
-   * Ends with a last piece, which alone is read in place; returns the SHA-256 of all bytes. Throws `upstream_shape` when
-   * they are not UTF-8, when something else than white space and commas separates entries, and what the readers threw.
-   */
-  readonly end: (last?: Buffer) => Buffer
-}
+export type ListReader = ReturnType<typeof createListReader>
 
 /** Creates a reader. Only a window is in memory: from the first entry that is not complete. */
-export function createListReader(readers: EntryReaders, windowBytes = WINDOW_BYTES): ListReader {
+export function createListReader(readers: EntryReaders, windowBytes = WINDOW_BYTES) {
   const text = createText()
   const walk: Walk = { place: 'begin', offset: 0, closedAt: 0 }
   let window = Buffer.alloc(0)
@@ -67,11 +59,16 @@ export function createListReader(readers: EntryReaders, windowBytes = WINDOW_BYT
     }
   }
   return {
-    push: (piece) => {
+    /** Reads the next piece, valid during the call. What is wrong is thrown at the end, as then every byte is known. */
+    push: (piece: Buffer): void => {
       text.push(piece)
       add(piece)
     },
-    end: (last = Buffer.alloc(0)) => {
+    /**
+     * Ends with a last piece, which alone is read in place; returns the SHA-256 of all bytes. Throws `upstream_shape` when
+     * they are not UTF-8, when something else than white space and commas separates entries, and what the readers threw.
+     */
+    end: (last: Buffer = Buffer.alloc(0)): Buffer => {
       text.push(last)
       const isInPlace = filled === 0
       if (!isInPlace) add(last)

@@ -15,6 +15,7 @@ import { type Bench, type BenchOptions, createBench } from '../../../support/mir
 import { type Below, below, carry, folder, serveFolder, signer } from '../air-gap.ts'
 import { trust } from '../fixtures.ts'
 import { longTest, test } from '../../../support/tables.ts'
+import { countCatalog, countSuperseded } from '../../../support/stored-counts.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -206,10 +207,10 @@ describe('an import', () => {
       'osv-record': { put: bench.store.osv.countRecords(), removed: 0 },
     })
     const catalog = report.sources.find(({ source }) => source === 'catalog')
-    const { documents } = bench.store.catalog.countCatalog()
+    const { documents } = countCatalog(bench.dir)
     expect(catalog?.changed['catalog-document']).toEqual({ put: documents, removed: 0 })
     expect(there.store.carried.listStoredSources()).toEqual([])
-    expect(there.store.catalog.countCatalog()).toEqual({ entries: 0, answers: 0, documents: 0 })
+    expect(countCatalog(there.dir)).toEqual({ entries: 0, answers: 0, documents: 0 })
     expect(there.store.runs.listRuns(10)).toEqual([])
     expect(readdirSync(join(there.dir, 'derived'))).toEqual([])
   })
@@ -274,7 +275,7 @@ describe('an import', () => {
     expect(await verifyStore(db, there.dir)).toMatchObject({ damagedRecords: [], damagedVersions: [] })
     expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(true)
     expect(there.digest()).toBe(manifest.digest)
-    expect(there.store.osv.measureSuperseded()).toMatchObject({ versions: 0, bodies: 0 })
+    expect(countSuperseded(there.dir)).toMatchObject({ versions: 0, bodies: 0 })
   })
 
   test('is refused before anything is written when the disk is too small', async () => {

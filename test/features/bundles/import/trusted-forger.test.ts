@@ -12,6 +12,7 @@ import { createBench } from '../../../support/mirror.ts'
 import { type Forgery, forge } from '../forged.ts'
 import { below, carry, signer } from '../air-gap.ts'
 import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
+import { countCatalog } from '../../../support/stored-counts.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -141,7 +142,7 @@ describe('a forged bundle with a trusted signature', () => {
       stored: (name, bytes) => (name === `blobs/${row.blob}.gz` ? other : bytes),
     })
     expect(await there.refuses(forged)).toMatch(/does not have the \d+ bytes of its digest/)
-    expect(there.store.catalog.countCatalog().documents).toBe(0)
+    expect(countCatalog(there.dir).documents).toBe(0)
   })
 
   test('with a pack of many lines is read line by line', async () => {

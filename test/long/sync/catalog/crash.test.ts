@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { bench } from '../../../sync/catalog/fixtures.ts'
 import { SERVICE, expectWhole, killAndResume, world } from '../../../sync/catalog/killing.ts'
+import { countCatalog } from '../../../support/stored-counts.ts'
 
 test('a run resumes a killed crawl and does not fetch stored answers again', async () => {
   const before = await killAndResume(await world(), 30)
@@ -29,7 +30,7 @@ test('a crawl stopped by a signal is reported as aborted, publishes nothing, and
   const next = await bench(SERVICE, { dir: made.dir })
   const resumed = await next.run('catalog')
   expect(resumed).toMatchObject({ state: 'complete' })
-  const answers = next.store.catalog.countCatalog().answers
+  const answers = countCatalog(next.dir).answers
   expect(Number(resumed.facts['fetched'])).toBeLessThanOrEqual(
     [...next.store.catalog.eachStoredAnswer()].length - inHand + 2,
   )

@@ -11,6 +11,7 @@ import type { Bench } from '../../../support/mirror.ts'
 import { createOrigin } from '../../../support/origin.ts'
 import { bothTest, LONG, longTest, telling, test } from '../../../support/tables.ts'
 import { ALL, DOCUMENT, SBOM, SMALL, bench, lackingOf, mirrored } from '../fixtures.ts'
+import { countCatalog } from '../../../support/stored-counts.ts'
 
 /** One tag, one artifact answer at a time. */
 const ONE = { images: 1, tags: 1, packages: 0, tickets: 0, avrs: 0, users: 1, subscriptions: 0 }
@@ -55,7 +56,7 @@ describe('a URL that must not be followed', () => {
     const told = await sbomFails(made)
     expect(told).toMatch(why)
     expect(told).not.toContain('pass@')
-    expect(made.store.catalog.countCatalog().documents).toBe(0)
+    expect(countCatalog(made.dir).documents).toBe(0)
   })
 
   const SOME = ['file:///etc/passwd', 'ftp://127.0.0.1/x', 'http://user@127.0.0.1/x']
@@ -147,11 +148,11 @@ describe('an invalid document', () => {
     const [tag = ''] = made.sandbox.service.ids('tags')
     const path = `/v1/tags/${tag}/sbom`
     const before = await compare(made, path)
-    const documents = made.store.catalog.countCatalog().documents
+    const documents = countCatalog(made.dir).documents
     made.sandbox.service.rotateArtifact('tag', tag, 'sbom')
     made.sandbox.faults.set(/^\/artifacts\/sbom/, fault)
     expect(await sbomFails(made)).toMatch(why)
-    expect(made.store.catalog.countCatalog().documents).toBe(documents)
+    expect(countCatalog(made.dir).documents).toBe(documents)
     made.sandbox.faults.clear()
     const link = ((await (await made.ask(path)).json()) as { sbom_file_url: string }).sbom_file_url
     expect((await fetch(link)).status).toBe(200)
@@ -160,7 +161,7 @@ describe('an invalid document', () => {
     const after = await compare(made, path)
     expect(after.mirror).toEqual(after.upstream)
     expect(after.mirror).not.toEqual(before.mirror)
-    expect(made.store.catalog.countCatalog().documents).toBe(documents) // the one that it replaces is swept
+    expect(countCatalog(made.dir).documents).toBe(documents) // the one that it replaces is swept
   })
 })
 
@@ -224,14 +225,14 @@ longTest('a document that many tags share is stored once, and is removed with th
       ),
     ].map(String),
   )
-  const before = made.store.catalog.countCatalog().documents
+  const before = countCatalog(made.dir).documents
   expect(named.size).toBeLessThan(tags.length * 3)
   service.remove('tags', tags[3] ?? '')
   expect(await made.run('catalog')).toMatchObject({
     state: 'complete',
     facts: { documentsDropped: 1 },
   })
-  expect(made.store.catalog.countCatalog().documents).toBe(before - 1) // its provenance; the SBOM is still the third one's
+  expect(countCatalog(made.dir).documents).toBe(before - 1) // its provenance; the SBOM is still the third one's
   service.remove('tags', tags[2] ?? '')
   expect(await made.run('catalog')).toMatchObject({
     state: 'complete',

@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
 import { longTest, test } from '../../../support/tables.ts'
+import { countCatalog } from '../../../support/stored-counts.ts'
 
 const DAY = 86_400_000
 const SERVICE = { images: 2, tags: 4, packages: 4, tickets: 5, avrs: 0, subscriptions: 1 }
@@ -64,13 +65,13 @@ longTest('a 204 is served as a 204, as old as the service’s last answer, and r
 longTest('artifacts that all answer 404 at once are quarantined', async () => {
   const made = await catalogBench({ ...SERVICE, tags: 30 }, { env: ENV })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  const { documents } = made.store.catalog.countCatalog()
+  const { documents } = countCatalog(made.dir)
   made.sandbox.faults.set('/v1/tags/*/sbom', NONE)
   for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
   const refused = await made.run('catalog')
   expect(refused).toMatchObject({ state: 'quarantined' })
   expect(refused.message).toContain('artifacts')
-  expect(made.store.catalog.countCatalog().documents).toBeGreaterThanOrEqual(documents)
+  expect(countCatalog(made.dir).documents).toBeGreaterThanOrEqual(documents)
   made.sandbox.faults.clear()
   expect(await made.run('catalog', { full: true })).toMatchObject({ state: 'complete' })
   const [tag = ''] = made.sandbox.service.ids('tags')

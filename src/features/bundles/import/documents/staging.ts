@@ -190,24 +190,20 @@ function createCutter(lengths: readonly number[]): { cut(piece: Buffer): Generat
 }
 
 /** Keeps the write-ahead log short while gigabytes are written. */
-interface Checkpointer {
-  /** Adds committed bytes; waits if the log would get much longer than `every`. */
-  written(bytes: number): Promise<void>
-  /** Ends it; commits copy the log again. */
-  close(): Promise<void>
-}
+type Checkpointer = ReturnType<typeof createCheckpointer>
 
 /**
  * Copies the log into the database in a thread of its own, each time `every` bytes were committed: the next bytes are
  * written meanwhile, where a commit that copies would wait for the disk. The database is always consistent, as with any
  * checkpoint. The thread starts at the first copy; if it ends, commits copy the log again.
  */
-function createCheckpointer(store: Writes, dataDir: string, every: number): Checkpointer {
+function createCheckpointer(store: Writes, dataDir: string, every: number) {
   let thread: CopyingThread | null = null
   let copying: Promise<void> | null = null
   let waiting = 0
   return {
-    async written(bytes) {
+    /** Adds committed bytes; waits if the log would get much longer than `every`. */
+    async written(bytes: number): Promise<void> {
       waiting += bytes
       if (waiting < every) return
       waiting = 0
@@ -215,7 +211,8 @@ function createCheckpointer(store: Writes, dataDir: string, every: number): Chec
       thread ??= startThread(store, dataDir)
       copying = thread.copy()
     },
-    async close() {
+    /** Ends it; commits copy the log again. */
+    async close(): Promise<void> {
       await copying
       await thread?.stop()
     },

@@ -27,22 +27,13 @@ export interface RecordMember {
   readonly region: Buffer
 }
 
-/** The members of the bundle's archive, in the order of its rows, which is that of the ids. */
-export interface RecordMembers {
-  /**
-   * Returns the member of a record, valid until the next call; passes over the members before it. Throws `bundle` if
-   * there is none.
-   */
-  find(id: string): Promise<RecordMember>
-}
-
 /** A bundle, or as much of it as records need. */
 export interface RecordSource extends Pick<Contents, 'source'> {
   readonly manifest: Pick<Manifest, 'kind'>
 }
 
 /** Creates access to the archive of a bundle, which is opened at the first use, and read about 1 MiB at a time. */
-export function createRecordMembers(bundle: RecordSource): RecordMembers {
+export function createRecordMembers(bundle: RecordSource) {
   const name = archiveName(bundle.manifest)
   let opened: { source: ByteSource; directory: Directory } | null = null
   let next = 0
@@ -61,7 +52,11 @@ export function createRecordMembers(bundle: RecordSource): RecordMembers {
     return window.bytes.subarray(from - window.from, end - window.from)
   }
   return {
-    async find(id) {
+    /**
+     * Returns the member of a record, valid until the next call; passes over the members before it. Throws `bundle` if
+     * there is none.
+     */
+    async find(id: string): Promise<RecordMember> {
       opened ??= await open()
       const { source, directory } = opened
       for (; next < directory.count; next++) {

@@ -192,14 +192,6 @@ interface ChainState {
   readonly refusal: Refused | null
 }
 
-/** The generations of the store that are verified; it grows with each update. */
-interface VerifiedChain {
-  /** Looks for generations behind the newest one that was seen, or behind `stored`. Throws `fleet` for the store. */
-  update(stored: ChainLink | null): Promise<ChainState>
-  /** Generations that were seen behind a number, oldest first. */
-  seenAfter(generation: number): KnownGeneration[]
-}
-
 /** Seconds of polls between two checks that what was seen is still on the store: one more request, and two in turn. */
 const RECHECK_SECONDS = 300
 
@@ -207,12 +199,7 @@ const RECHECK_SECONDS = 300
  * Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. After one that
  * failed or refused something, each checks all again until nothing is found: a refusal stays while its cause does.
  */
-function createVerifiedChain({
-  store,
-  config,
-  trust,
-  now,
-}: Pick<FollowDeps, 'store' | 'config' | 'trust' | 'now'>): VerifiedChain {
+function createVerifiedChain({ store, config, trust, now }: Pick<FollowDeps, 'store' | 'config' | 'trust' | 'now'>) {
   let seen: KnownGeneration[] = []
   let tip: KnownGeneration | null = null
   /** Updates since the last check that what was seen is still on the store. */
@@ -245,7 +232,8 @@ function createVerifiedChain({
     }
   }
   return {
-    async update(stored) {
+    /** Looks for generations behind the newest one that was seen, or behind `stored`. Throws `fleet` for the store. */
+    async update(stored: ChainLink | null): Promise<ChainState> {
       try {
         await advance(stored).catch((error: unknown) => {
           unchecked = Infinity
@@ -260,7 +248,8 @@ function createVerifiedChain({
       }
       return { newest: tip, refusal: null }
     },
-    seenAfter(generation) {
+    /** Generations that were seen behind a number, oldest first. */
+    seenAfter(generation: number): KnownGeneration[] {
       seen = seen.filter((one) => one.generation.generation > generation)
       return seen
     },

@@ -1,3 +1,4 @@
+import { isPrivateSource } from '../../../../base/domain/sources.ts'
 import { nounOf } from '../../../../base/text.ts'
 import { jsonTextOf } from '../../../../base/json/objects.ts'
 import { contentOf, sizeOf } from '../../../../store/database/gzip.ts'
@@ -61,7 +62,7 @@ function approvedNotice({ reads, ui }: PageCall, { runId, source }: Quarantine) 
 export function differenceBlocks(call: PageCall, run: number, quarantine: Quarantine): Block[] {
   const { source, decision } = quarantine
   if (decision !== null && decision !== 'rejected') return []
-  if (source === 'catalog' || source === 'identity') return [catalogTable(call, run, quarantine)]
+  if (isPrivateSource(source)) return [catalogTable(call, run, quarantine)]
   const difference = differenceOf(call, quarantine)
   if (difference === null) return [UNREADABLE]
   const { ui, query } = call

@@ -7,6 +7,7 @@ import { toIso } from '../../../../base/time.ts'
 import { disagrees } from '../../../../documents/records/severity.ts'
 import { describeDates } from '../../../../server/lookup/dates.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
+import { readAsked } from '../../../../store/findings/asked.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
 import type { ListedFinding } from '../../../../store/findings/tag-list.ts'
 import { VEX_GAP, notJudgedYet, sbomGapWords } from '../../../../store/findings/words.ts'
@@ -19,7 +20,6 @@ import { type SaidOfFinding, createRecordReader } from './fixes.ts'
 import { requireTagFindings } from './log.ts'
 import { compareOthers } from './others.ts'
 import { reasonsOf } from './ruled.ts'
-import { unrecordedNotes } from './unrecorded.ts'
 
 /** Findings on a page: their records are read for it. */
 const PAGE = 50
@@ -189,4 +189,25 @@ function fixCells({ patched }: ListedFinding, said: SaidOfFinding | null): Cell[
   const done = patched === 1 ? [PATCHED] : []
   const cells = [...shown, ...more, ...done]
   return cells.length === 0 ? [plain(null)] : cells
+}
+
+/** Says how many packages of a tag have no finding because no record is about them; none where there are no such packages. */
+function unrecordedNotes(call: PageCall, found: FindingsReads, tag: Pick<TagFindings, 'id'>): string[] {
+  const clear = found.listClearOf(tag.id).map((one) => readAsked(one)?.questions ?? [])
+  const asked = Map.groupBy(clear.flat(), ({ ecosystem }) => ecosystem.name)
+  const count = call.views((views) => {
+    const recorded = new Map(
+      [...asked].map(([ecosystem, questions]) => {
+        const names = [...new Set(questions.map(({ name }) => name))]
+        return [ecosystem, views.listRecorded(ecosystem, names)] as const
+      }),
+    )
+    const isRecorded = ({ ecosystem, name }: (typeof clear)[number][number]): boolean =>
+      recorded.get(ecosystem.name)?.has(name) === true
+    return clear.filter((questions) => !questions.some(isRecorded)).length
+  })
+  if (count === null || count === 0) return []
+  return [
+    `no record here is about ${counted(count, 'package')} of the tag, in whatever version: a misspelt name looks the same`,
+  ]
 }

@@ -120,20 +120,9 @@ function isWhole(reads: Reads, { owner, sbom, subjects, refusal }: OtherTag, sha
 }
 
 /** What the other tags have of the packages of findings. */
-interface Packages {
-  /** What tags list by the name of the package of a finding, or of its source package, in any ecosystem, by their numbers. */
-  readonly listedOf: (finding: ListedFinding) => ReadonlyMap<number, readonly TagComponent[]>
-  /** Records about the vulnerability of a finding, by any id of it. */
-  readonly recordsOn: (finding: ListedFinding) => readonly string[]
-  readonly has: (component: number, record: string) => boolean
-  readonly isSuppressed: FindingsReads['isSuppressed']
-}
+type Packages = ReturnType<typeof readPackages>
 
-function readPackages(
-  found: FindingsReads,
-  siblings: readonly SiblingTag[],
-  findings: readonly ListedFinding[],
-): Packages {
+function readPackages(found: FindingsReads, siblings: readonly SiblingTag[], findings: readonly ListedFinding[]) {
   const names = [...new Set(findings.flatMap(namesOf))]
   const components = found.listComponentsIn(JSON.stringify(names), JSON.stringify(siblings.map(({ id }) => id)))
   const ids = JSON.stringify([...new Set(components.map(({ id }) => id))])
@@ -148,10 +137,12 @@ function readPackages(
       else same.push(one)
     }
   return {
-    listedOf: (finding) =>
+    /** What tags list by the name of the package of a finding, or of its source package, in any ecosystem, by their numbers. */
+    listedOf: (finding: ListedFinding): ReadonlyMap<number, readonly TagComponent[]> =>
       Map.groupBy(new Set(namesOf(finding).flatMap((name) => byName.get(name) ?? [])), ({ tag }) => tag),
+    /** Records about the vulnerability of a finding, by any id of it. */
     recordsOn,
-    has: (component, record) => having.has(`${component} ${record}`),
+    has: (component: number, record: string): boolean => having.has(`${component} ${record}`),
     isSuppressed: found.isSuppressed,
   }
 }

@@ -5,19 +5,11 @@ import { isKnownEcosystem } from './ecosystems.ts'
 /** Folders that a bucket may have: each costs files. There are some fifty ecosystems. */
 export const MOST_FOLDERS = 1000
 
-/** Chooses the folders of a bucket that would have too many. */
-interface EcosystemLimit {
-  /** A record names it. */
-  add(name: string): void
-  /** Those that there may be; null when all of them may. */
-  chosen(): ReadonlySet<string> | null
-}
-
 /**
  * Chooses the first `most` of all names, in any order of input: those that the OSV schema knows before others, then by name, so
  * that equal records give equal folders. Keeps no more than twice as many in memory.
  */
-export function createFolderChoice(most: number): EcosystemLimit {
+export function createFolderChoice(most: number) {
   let names = new Set<string>([NO_ECOSYSTEM]) // the folder of records that are in no other
   let cut = false
   const shorten = (): void => {
@@ -26,11 +18,13 @@ export function createFolderChoice(most: number): EcosystemLimit {
     cut = true
   }
   return {
-    add(name) {
+    /** A record names it. */
+    add(name: string): void {
       names.add(name)
       if (names.size > 2 * most) shorten()
     },
-    chosen() {
+    /** Those that there may be; null when all of them may. */
+    chosen(): ReadonlySet<string> | null {
       shorten()
       return cut ? names : null
     },

@@ -23,16 +23,6 @@ interface Merged {
   readonly order: VexOrder
 }
 
-/** Collects the statements of documents about a package, or about all their packages. */
-interface VexMerge {
-  /** Begins with the statements of a merged document, of those documents that `isKept` is true of. */
-  restore(before: Merged, isKept: (document: number) => boolean): void
-  /** Adds a document by its number, each once, in any order. */
-  add(number: number, document: OpenVex): void
-  /** The merged document. `sources`: of the documents, in the order in which their statements of equal time are written. */
-  end(sources: ReadonlyMap<number, VexSource>): Merged
-}
-
 /** A statement: its time, and pairs of a document's number and its place in that. */
 interface Said {
   readonly at: string
@@ -45,16 +35,18 @@ interface Said {
  * others, and then they are in the order of the documents. Of equal statements only the last one stays. Equal documents give equal
  * bytes.
  */
-export function createMerge(about: string | null): VexMerge {
+export function createMerge(about: string | null) {
   const said = new Map<string, Said>() // equal texts have the same time
   return {
-    restore(before, isKept) {
+    /** Begins with the statements of a merged document, of those documents that `isKept` is true of. */
+    restore(before: Merged, isKept: (document: number) => boolean): void {
       for (const [text, { at, by }] of statementsOf(before)) {
         const kept = by.filter((_, i) => isKept(by[i - (i % 2)] ?? -1))
         if (kept.length > 0) said.set(text, { at, by: kept })
       }
     },
-    add(number, { statements, packages, timestamp }) {
+    /** Adds a document by its number, each once, in any order. */
+    add(number: number, { statements, packages, timestamp }: OpenVex): void {
       for (const place of about === null ? statements.keys() : (packages.get(about) ?? [])) {
         const statement = statements[place]
         if (statement === undefined) continue
@@ -67,7 +59,8 @@ export function createMerge(about: string | null): VexMerge {
         else before.by.push(number, place)
       }
     },
-    end(sources) {
+    /** The merged document. `sources`: of the documents, in the order in which their statements of equal time are written. */
+    end(sources: ReadonlyMap<number, VexSource>): Merged {
       const sorted = inOrder(said, [...sources.keys()])
       const texts = sorted.map(([text]) => text)
       const head = JSON.stringify(headOf(texts, [...sources.values()])).slice(0, -1)

@@ -14,16 +14,8 @@ type RecordText = [
 
 type DerivedText = [folders: PreparedFolders, crc32: number]
 
-/** Writes records into chunks, and sends each chunk that is full. */
-interface PreparedWriter {
-  /** Adds a record. The result must be awaited before the next call, if there is one. */
-  add(record: PreparedRecord): Promise<void> | undefined
-  /** Sends what is left. */
-  end(): Promise<void>
-}
-
 /** Creates a writer that fills chunks for `send`. */
-export function createPreparedWriter(send: SendChunk): PreparedWriter {
+export function createPreparedWriter(send: SendChunk) {
   let chunk: Chunk = new Uint8Array(TRANSFER_BYTES)
   let used = 0
   const renew = async (least: number): Promise<void> => {
@@ -35,7 +27,8 @@ export function createPreparedWriter(send: SendChunk): PreparedWriter {
     used = writeRecord(bufferOf(chunk), used, record, text)
   }
   return {
-    add(record) {
+    /** Adds a record. The result must be awaited before the next call, if there is one. */
+    add(record: PreparedRecord): Promise<void> | undefined {
       const text = JSON.stringify(textOf(record))
       const streams = record.own.deflated.length + (record.derived?.content.length ?? 0)
       const most = HEAD + text.length * 3 + streams
@@ -43,7 +36,8 @@ export function createPreparedWriter(send: SendChunk): PreparedWriter {
       write(record, text)
       return undefined
     },
-    async end() {
+    /** Sends what is left. */
+    async end(): Promise<void> {
       if (used > 0) await send(chunk.subarray(0, used))
     },
   }

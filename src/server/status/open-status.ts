@@ -1,11 +1,8 @@
-import type { SourceName } from '../../base/domain/sources.ts'
+import { isPrivateSource } from '../../base/domain/sources.ts'
 import type { RunSummary } from '../../base/reports/runs.ts'
 import type { SourceStatus } from '../../base/reports/sources.ts'
 import type { RegistryStatus } from '../../base/reports/transfer.ts'
 import type { Status } from '../../base/reports/status.ts'
-
-/** Sources whose paths, ids and contents are for those who have a key. */
-const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
 
 /**
  * Returns the report without upstream's messages and private paths, for clients without a key. Those are shown by the
@@ -21,7 +18,7 @@ export function openStatus(status: Status): Status {
 /** Returns one source of the report without upstream's messages and private paths. */
 export function openSourceStatus(source: SourceStatus): SourceStatus {
   const { partialLists, unprovedLists, lastRun, wrongRun, progress, waiting, signatures } = source
-  if (!PRIVATE.has(source.name))
+  if (!isPrivateSource(source.name))
     return { ...source, lastRun: lastRun && withoutPeople(lastRun), wrongRun: wrongRun && withoutPeople(wrongRun) }
   return {
     ...source,

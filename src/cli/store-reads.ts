@@ -4,8 +4,6 @@ import { whyUnread } from '../store/database/unread.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads, isOwnData } from '../store/reads.ts'
 
-export { readLocalKey } from '../store/local-key.ts'
-
 /** Calls `work` and closes `store` after it, also after a promise of it or an error. */
 export function closing<T>(store: { close(): void }, work: () => T): T {
   let isPending = false

@@ -41,22 +41,32 @@ export function explainRemoval(
   return changed === null ? reason : `${reason}; ${describeChanged(changed)}, which may be the cause`
 }
 
+type RefusalContext = Pick<SyncContext, 'store' | 'runId' | 'dryRun' | 'facts'>
+
+/** A refused change, as a run met it. */
+type RefusedChange = Omit<Quarantine, 'runId' | 'decision'>
+
 /**
- * Stores a refused change for `approve`, once, even if upstream repeats it; a dry run stores nothing. Returns the run's
- * result, and records in the facts which run waits for the decision.
+ * Stores a refused change for `approve`, once, even if upstream repeats it; a dry run stores nothing. Records in the facts which run
+ * waits for the decision. Returns what is to be decided, in words; null: a dry run met it first.
  */
-export async function quarantineChange(
-  { store, runId, dryRun, facts }: Pick<SyncContext, 'store' | 'runId' | 'dryRun' | 'facts'>,
-  refused: Omit<Quarantine, 'runId' | 'decision'>,
-): Promise<SyncResult> {
-  const { path, sha256, reason } = refused
-  const known = store.quarantine.findQuarantine(path, sha256)
+export async function keepRefused(
+  { store, runId, dryRun, facts }: RefusalContext,
+  refused: RefusedChange,
+): Promise<string | null> {
+  const known = store.quarantine.findQuarantine(refused.path, refused.sha256)
   if (known === null && !dryRun) await store.exclusive(() => store.quarantine.keepQuarantine({ ...refused, runId }))
   const run = known?.runId ?? runId
   facts['quarantine'] = run
-  if (dryRun && known === null) return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
-  const decision = known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
-  return { outcome: 'quarantined', asOf: null, message: `${reason}; ${decision}` }
+  if (known?.decision === 'rejected') return `rejected before (run ${run})`
+  return dryRun && known === null ? null : `approve or reject run ${run}`
+}
+
+/** Does the same for a run of which nothing else is published, and returns its result. */
+export async function quarantineChange(context: RefusalContext, refused: RefusedChange): Promise<SyncResult> {
+  const decision = await keepRefused(context, refused)
+  const message = decision === null ? `dry run: ${refused.reason}` : `${refused.reason}; ${decision}`
+  return { outcome: 'quarantined', asOf: null, message }
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { StorageState } from '../../../src/base/reports/storage.ts'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { openStatus } from '../../../src/server/status/open-report.ts'
+import { openStatus } from '../../../src/server/status/open-status.ts'
 import { judgeReadiness } from '../../../src/server/status/readiness.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
 import { acquireLock } from '../../../src/store/database/lock.ts'

@@ -227,7 +227,7 @@ const NAMED = 20
 
 /** Returns a source's lists that are not known to be complete, and those whose end is not proved. */
 function partialListsOf(name: SourceName, reads: Pick<Reads, 'catalog'>): PartialLists {
-  if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0, unprovedLists: [] }
+  if (!isPrivateSource(name)) return { partialLists: [], partialListCount: 0, unprovedLists: [] }
   const isOwn = ({ resource }: { resource: string }): boolean => ownsResource(name, resource)
   const nameOf = ({ path, reason }: PartialLists['partialLists'][number]) => ({ path, reason })
   const partial = reads.catalog.listPartialLists().filter(isOwn)
