@@ -182,7 +182,7 @@ const NO_INBOX =
   'deliveries are answered with 503, and nothing is relayed; scheduled syncs find what deliveries announce; events that waited for the relay are lost where they cannot be read'
 
 const GIVEN_UP =
-  'Nothing handles them any more until you decide; scheduled syncs find the same changes. The list has the reason of each.'
+  'A sync that brings what they name settles them; the others wait for your decision. The list has the reason of each.'
 
 function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   const { inbox = null, outbox = null } = boxes ?? {}
