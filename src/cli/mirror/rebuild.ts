@@ -1,18 +1,17 @@
 import type { Feature } from '../../daemon/feature.ts'
-import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { renameSync, rmSync } from 'node:fs'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import { isPresent, makeFolder, syncFolder } from '../../base/files.ts'
+import { makeFolder, syncFolder } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
 import { VERSION } from '../../base/version.ts'
 import { type SourceName, SOURCES, activeSources } from '../../base/domain/sources.ts'
-import { acquireLock, lockFile } from '../../store/database/lock.ts'
-import { databasePath, forgetMadeFrom, openWriter } from '../../store/database/open.ts'
-import { type Salvage, beginRepair, salvageInto } from '../../store/salvage.ts'
-import { refuseForeignRoot, repairedPath, repairingDir } from '../../store/database/unfinished.ts'
+import { acquireLock } from '../../store/database/lock.ts'
+import { databasePath, openWriter } from '../../store/database/open.ts'
+import { type Salvage, asideOf, beginRepair, keptAs, moveLog, putRepaired, salvageInto } from '../../store/salvage.ts'
+import { repairedPath, repairingDir } from '../../store/database/unfinished.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
@@ -20,15 +19,6 @@ import { withRunner } from '../runner.ts'
 import { closing, withReads } from '../store-access.ts'
 import { describe, runsExitCode } from './sync.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
-
-/** Returns the name that a damaged file is kept under. */
-function asideOf(path: string): string {
-  return `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
-}
-
-function moveLog(path: string, aside: string): void {
-  for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
-}
 
 /** Moves a database aside that holds nothing which this mirror cannot do without; a daemon makes a new one. */
 export function moveDamaged(dataDir: string, path: string): void {
@@ -139,47 +129,13 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
   })
   renameSync(databasePath(staging), repairedPath(dir)) // from here on no process opens the damaged one
   syncFolder(staging)
-  putRepaired(dir)
+  print(keptAs(putRepaired(dir)))
   return kept
-}
-
-/** Goes on with a repair that was killed while it replaced the database: the damaged one may be without its log by now. */
-export function finishReplacing(dir: string): void {
-  if (!isPresent(repairedPath(dir))) return
-  refuseForeignRoot(dir)
-  const lock = lockFile(join(dir, 'serve.lock')) // `acquireLock` refuses such a folder
-  if (lock === null) throw new MirrorError('locked', `another repair in ${dir} is running: wait until it has ended`)
-  try {
-    if (isPresent(repairedPath(dir))) putRepaired(dir)
-  } finally {
-    lock.release()
-  }
-}
-
-function putRepaired(dir: string): void {
-  const path = databasePath(dir)
-  const aside = asideOf(path)
-  if (isPresent(path)) keepAs(path, aside)
-  moveLog(path, aside)
-  forgetMadeFrom(dir) // before the new one is there, which it is not about
-  renameSync(repairedPath(dir), path)
-  syncFolder(dir)
-  rmSync(repairingDir(dir), { recursive: true, force: true })
-  print(`the damaged database is kept as ${aside}`)
 }
 
 /** Returns what a repair mirrors again; a bundle has any of them. */
 function sourcesToMirror(config: Omit<Config, 'data'>): readonly SourceName[] {
   return config.upstream.apiRoot === null ? SOURCES : activeSources(config)
-}
-
-/** Gives a file a second name; on a file system without such names, another one. */
-function keepAs(path: string, aside: string): void {
-  try {
-    linkSync(path, aside)
-  } catch {
-    renameSync(path, aside)
-  }
 }
 
 async function mirrorAgain(

@@ -31,8 +31,8 @@ import type { DerivedData, Feature } from '../../daemon/feature.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
 import { withRunner } from '../runner.ts'
-import { listRepairLeft } from '../../store/salvage.ts'
-import { continueRepair, finishReplacing, moveDamaged, rebuildMirror } from './rebuild.ts'
+import { finishReplacing, keptAs, listRepairLeft } from '../../store/salvage.ts'
+import { continueRepair, moveDamaged, rebuildMirror } from './rebuild.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror doctor --data`. */
@@ -49,7 +49,8 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
   const derived = await loadDerived(features)
   const loaded = settings(options, false, [])
   const { dir } = loaded.config.data
-  if (options.repair === true) finishReplacing(dir)
+  const aside = options.repair === true ? finishReplacing(dir) : null
+  if (aside !== null && options.json !== true) print(keptAs(aside))
   const others = inspectOthers(dir).filter(({ faults }) => faults.length > 0)
   const report = await examine(dir)
   const damagedData = checkDerived(derived, dir)
