@@ -1,4 +1,4 @@
-import { readSigningKey } from '../../bundles/format/keys.ts'
+import { readSigningKeys } from '../../bundles/format/keys.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { VERSION } from '../../../base/version.ts'
@@ -82,7 +82,7 @@ export async function fleetRollbackCommand(to: string | undefined, options: Gene
     throw new MirrorError('usage', 'name the generation ("patchmirror fleet status --log" lists them), or give --end')
   const number = wholeNumber(to, 'the generation', Number.MAX_SAFE_INTEGER)
   return withFleetStore(options, async ({ config, store, trust }) => {
-    const keys = config.bundle.signingKeys.map(readSigningKey)
+    const keys = readSigningKeys(config.bundle.signingKeys)
     if (keys.length === 0)
       throw new MirrorError(
         'config',
