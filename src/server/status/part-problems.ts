@@ -62,7 +62,8 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
   const { paused, failing, publishedAt } = fleet
   const found: MirrorProblem[] = []
   if (paused) {
-    const detail = 'Release it once the service has the right data.'
+    const detail =
+      'Release it once the service has the right data. Where its command was killed, run that again first: what it did not publish, --end gives up.'
     const effect = 'the data of all mirrors gets older'
     const advice = ['patchmirror fleet rollback --end']
     found.push(problem('fleet', 'warning', 'Fleet', FLEET_PAUSED, { detail, effect, advice }))
