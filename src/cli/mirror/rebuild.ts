@@ -15,6 +15,7 @@ import { repairedPath, repairingDir } from '../../store/database/unfinished.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
+import { asksUpstream } from '../reader.ts'
 import { withRunner } from '../runner.ts'
 import { closing, withReads } from '../store-access.ts'
 import { describe, runsExitCode } from './sync.ts'
@@ -40,7 +41,8 @@ export function moveDamaged(dataDir: string, path: string): void {
  */
 export async function rebuildMirror(loaded: LoadedConfig, features: readonly Feature[]): Promise<number> {
   const { config } = loaded
-  if (config.upstream.apiRoot !== null) await refuseWithoutService(loaded)
+  if (asksUpstream(config)) await refuseWithoutService(loaded)
+  else await refuseUnfilled(config, features)
   const lock = acquireLock(config.data.dir, 'serve')
   try {
     const kept = replaceDatabase(config)
@@ -78,7 +80,7 @@ async function mirrorSources(
   features: readonly Feature[],
   sources: readonly SourceName[],
 ): Promise<number> {
-  return loaded.config.upstream.apiRoot === null ? awaitBundle(loaded) : mirrorAgain(loaded, features, sources)
+  return asksUpstream(loaded.config) ? mirrorAgain(loaded, features, sources) : awaitBundle(loaded)
 }
 
 /** Longest time until the service answers, milliseconds. */
@@ -105,6 +107,16 @@ async function refuseWithoutService({ config }: LoadedConfig): Promise<void> {
     throw new MirrorError(why, `${messageOf(error)}. ${UNCHANGED}`, { cause: error })
   } finally {
     await upstream.close()
+  }
+}
+
+/** Does the same where a feature is to fill the mirror again. */
+async function refuseUnfilled(config: Config, features: readonly Feature[]): Promise<void> {
+  try {
+    for (const feature of features) await (await feature.commands?.())?.refuseRepair?.(config)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    throw new MirrorError(error.code, `${messageOf(error)}. ${UNCHANGED}`, { cause: error })
   }
 }
 
@@ -135,7 +147,7 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
 
 /** Returns what a repair mirrors again; a bundle has any of them. */
 function sourcesToMirror(config: Omit<Config, 'data'>): readonly SourceName[] {
-  return config.upstream.apiRoot === null ? SOURCES : activeSources(config)
+  return asksUpstream(config) ? activeSources(config) : SOURCES
 }
 
 async function mirrorAgain(
@@ -156,8 +168,12 @@ async function mirrorAgain(
   return runsExitCode(reports)
 }
 
-/** Names the bundle that fills a mirror without upstream again. Nothing is mirrored until then, which is exit code 3. */
-function awaitBundle({ config: { bundle, data } }: LoadedConfig): number {
+/** Names what fills a mirror without upstream again. Nothing is mirrored until then, which is exit code 3. */
+function awaitBundle({ config: { bundle, data, fleet } }: LoadedConfig): number {
+  if (fleet.url !== null) {
+    print('start the daemon: it takes everything from its fleet (fleet.url)')
+    return 3
+  }
   const last = withReads(data.dir, ({ ledger }) => ledger.readLastImport())
   const which =
     last === null

@@ -13,7 +13,7 @@ export function damagedContent(what: string): Error {
 }
 
 const CONTENT_ADVICE =
-  'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror bundle import --again FILE" of a full bundle does.'
+  'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon; without an upstream it says what does.'
 
 /** Runs `work` and converts errors of SQLite and the system to `corrupt` and `storage`. `path`: the database, where they name none. */
 export function namingFaults<T>(dataDir: string, work: () => T, path = join(dataDir, 'mirror.db')): T {
