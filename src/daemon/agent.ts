@@ -15,6 +15,7 @@ import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { checkLocks } from '../store/lock-effect.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
+import { finishReplacing, keptAs } from '../store/salvage.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { Progress } from '../sync/context.ts'
 import { noteProgress } from '../sync/progress.ts'
@@ -373,8 +374,10 @@ function serverOptions({ config, version, log, now }: Wired, reads: PinnedReads,
   return { reads, dataDir, config, version, now, log, nextRunAt, startedAt: now() }
 }
 
-/** Takes the lock of the daemon, where locks of the data folder work. */
+/** Takes the lock of the daemon, where locks of the data folder work; before, ends a repair that was killed at its last step. */
 function lockFolder(dataDir: string, log: AgentOptions['log']): Lock {
+  const aside = finishReplacing(dataDir)
+  if (aside !== null) log.warn({}, `a repair was killed at its end: all is mirrored again, and ${keptAs(aside)}`)
   const lock = acquireLock(dataDir, 'serve')
   try {
     checkLocks(dataDir, (text) => log.warn({}, text))

@@ -33,6 +33,8 @@ export interface Feature {
 interface CommandPart {
   /** Refuses a run of a command that could not be published. */
   readonly refuseRun?: (config: Config) => Promise<void>
+  /** Throws while it could not fill a mirror again that has no upstream. */
+  readonly refuseRepair?: (config: Config) => Promise<void>
   /** Returns what the status has of it where no daemon answers, a line each. */
   readonly statusLines?: (config: Config) => readonly string[]
 }

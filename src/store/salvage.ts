@@ -1,8 +1,14 @@
-import { systemCode } from '../base/errors.ts'
+import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { MirrorError, systemCode } from '../base/errors.ts'
+import { isPresent, syncFolder } from '../base/files.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import { createLogCuts } from './changes/log-adoption.ts'
-import type { Db } from './database/open.ts'
+import { namingFaults } from './database/faults.ts'
+import { lockFile } from './database/lock.ts'
+import { type Db, databasePath, forgetMadeFrom } from './database/open.ts'
 import { openDamaged } from './database/sqlite.ts'
+import { refuseForeignRoot, repairedPath, repairingDir } from './database/unfinished.ts'
 import { raiseDateFloor } from './feeds/date-floor.ts'
 import { renumberChanges } from './restored.ts'
 
@@ -295,4 +301,59 @@ export function listRepairLeft(db: Db): SourceName[] {
     'SELECT source FROM repair_left WHERE source NOT IN (SELECT source FROM snapshot)',
   )
   return left.pluck().all()
+}
+
+/** Returns the name that a damaged file is kept under. */
+export function asideOf(path: string): string {
+  return `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
+}
+
+/** Moves the write-ahead log of a database beside the name that it is kept under. */
+export function moveLog(path: string, aside: string): void {
+  for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+}
+
+/**
+ * Ends a repair that was killed while it replaced the database: the damaged one may be without its log by now. Returns what that is
+ * kept as; null: there is no such repair. Throws `locked` while one is running, and `storage`.
+ */
+export function finishReplacing(dir: string): string | null {
+  if (!isPresent(repairedPath(dir))) return null
+  refuseForeignRoot(dir)
+  return namingFaults(dir, () => {
+    const lock = lockFile(join(dir, 'serve.lock')) // `acquireLock` refuses such a folder
+    if (lock === null) throw new MirrorError('locked', `another repair in ${dir} is running: wait until it has ended`)
+    try {
+      return isPresent(repairedPath(dir)) ? putRepaired(dir) : null
+    } finally {
+      lock.release()
+    }
+  })
+}
+
+/** Puts the repaired mirror.db in the place of the damaged one; returns what that is kept as. */
+export function putRepaired(dir: string): string {
+  const path = databasePath(dir)
+  const aside = asideOf(path)
+  if (isPresent(path)) keepAs(path, aside)
+  moveLog(path, aside)
+  forgetMadeFrom(dir) // before the new one is there, which it is not about
+  renameSync(repairedPath(dir), path)
+  syncFolder(dir)
+  rmSync(repairingDir(dir), { recursive: true, force: true })
+  return aside
+}
+
+/** Gives a file a second name; on a file system without such names, another one. */
+function keepAs(path: string, aside: string): void {
+  try {
+    linkSync(path, aside)
+  } catch {
+    renameSync(path, aside)
+  }
+}
+
+/** Says what a damaged database is kept as. */
+export function keptAs(aside: string): string {
+  return `the damaged database is kept as ${aside}`
 }

@@ -6,7 +6,7 @@ import type { RunRequest } from './context.ts'
 /** Outcome of a request: the report of its run, or the reason why there is none. */
 export type RequestOutcome = { report: Run } | { failure: string }
 
-/** Queue of run requests: per source, one run in progress and one waiting. */
+/** Queue of run requests: per source, one run in progress and one waiting; beside it, a reconcile of the catalog may wait. */
 export type RunQueue = ReturnType<typeof createRunQueue>
 
 interface Slot {
@@ -20,11 +20,15 @@ interface Slot {
  */
 export function createRunQueue(start: (request: RunRequest) => void, canStart: () => boolean) {
   const running = new Map<SourceName, Slot>()
-  const waiting = new Map<SourceName, Slot>()
+  const waiting = new Map<string, Slot>()
   const startWaiting = (): void => {
-    for (const [source, slot] of [...waiting]) {
+    const inOrder = [...waiting].sort(
+      ([, one], [, other]) => Number(isApart(one.request)) - Number(isApart(other.request)),
+    )
+    for (const [place, slot] of inOrder) {
+      const { source } = slot.request
       if (!canStart() || running.has(source)) continue
-      waiting.delete(source)
+      waiting.delete(place)
       running.set(source, slot)
       start(slot.request)
     }
@@ -34,10 +38,11 @@ export function createRunQueue(start: (request: RunRequest) => void, canStart: (
     startWaiting,
     /** Queues a run that starts after this call. `onOutcome` is called exactly once. */
     ask(request: RunRequest, onOutcome?: (outcome: RequestOutcome) => void): void {
-      const before = waiting.get(request.source)
+      const place = isApart(request) ? `${request.source} ${request.kind}` : request.source
+      const before = waiting.get(place)
       const slot = { request: merged(before?.request, request), callbacks: before?.callbacks ?? [] }
       if (onOutcome !== undefined) slot.callbacks.push(onOutcome)
-      waiting.set(request.source, slot)
+      waiting.set(place, slot)
       startWaiting()
     },
     /** Records the end of a source's run and starts the waiting one. */
@@ -56,13 +61,14 @@ export function createRunQueue(start: (request: RunRequest) => void, canStart: (
   }
 }
 
-/**
- * Rank of a kind of run: a repair fetches what no other one does; an osv reconcile covers the most of the others; a catalog reconcile
- * covers only what no sync requests again.
- */
-function thoroughness({ source, kind }: RunRequest): number {
-  const kinds: readonly RunKind[] =
-    source === 'osv' ? ['refresh', 'sync', 'reconcile', 'repair'] : ['reconcile', 'refresh', 'sync', 'repair']
+/** Whether a run fetches what no other kind does, and nothing else: a reconcile of the catalog waits for itself, after the others. */
+function isApart({ source, kind }: RunRequest): boolean {
+  return source !== 'osv' && kind === 'reconcile'
+}
+
+/** Rank of a kind of run: a repair fetches what no other one does; an osv reconcile covers the most of the others. */
+function thoroughness({ kind }: RunRequest): number {
+  const kinds: readonly RunKind[] = ['refresh', 'sync', 'reconcile', 'repair']
   return kinds.indexOf(kind)
 }
 

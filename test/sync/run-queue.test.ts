@@ -50,9 +50,20 @@ describe('run requests of one source', () => {
         for (const one of order) ask(typeof one === 'string' ? { source, kind: one, trigger: 'schedule' } : one)
         requests.ended(source, { failure: 'over' })
         expect(started.at(-1)).toEqual(repair)
-        requests.ended(source, { failure: 'over' })
+        for (let left = 0; left < 2; left++) requests.ended(source, { failure: 'over' })
       }
     }
+  })
+
+  test('keep a reconcile of the catalog that waits: it runs after the others, which request other things', () => {
+    const { requests, started, ask } = queue()
+    const reconcile: RunRequest = { source: 'catalog', kind: 'reconcile', trigger: 'schedule' }
+    ask(SYNC)
+    ask(reconcile)
+    ask(REFRESH)
+    ask(reconcile)
+    for (let left = 0; left < 4; left++) requests.ended('catalog', { failure: 'over' })
+    expect(started).toEqual([SYNC, REFRESH, reconcile])
   })
 
   test('give each waiting caller one outcome, that of the run which served it', () => {

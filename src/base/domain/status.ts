@@ -13,7 +13,7 @@ export function describeUnread(unread: number): string {
 }
 
 /** What an operator reads while a rollback stops all syncs. */
-export const FLEET_PAUSED = 'a rollback was published: nothing is synced until "patchmirror fleet rollback --end"'
+export const FLEET_PAUSED = 'a rollback was begun: nothing is synced until "patchmirror fleet rollback --end"'
 
 /** What is said of the leader of a fleet while the lease was not read. */
 export const LEADER_UNKNOWN = 'which mirror leads is not known'

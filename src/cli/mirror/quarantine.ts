@@ -9,7 +9,6 @@ import type { Reads } from '../../store/reads.ts'
 import { type Quarantine, refusedBy } from '../../store/runs/quarantine.ts'
 import { otherSettings } from '../../store/runs/run-scope.ts'
 import type { Run } from '../../store/runs/runs.ts'
-import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, SERVICE_FILES, loadSettings, print, printJson, settings } from '../context.ts'
 import { withRunner } from '../runner.ts'
@@ -37,14 +36,9 @@ export async function approveCommand(
     refuseOtherSettings(store, loaded.config, approved)
     const done = await runner.run({ source, kind: 'approve', trigger: 'command', approved })
     const { runId } = approved
-    await store.exclusive(() => {
-      // Quarantined: upstream serves something else by now than what was approved.
-      if (done.state !== 'failed' && done.state !== 'quarantined')
-        store.quarantine.decideQuarantine(runId, 'approved', Date.now())
-      // Also where only what it would remove is: the records that it would change need an approval of their own.
-      if (store.quarantine.readQuarantine(runId)?.decision === 'approved')
-        store.runs.recordDecision(runId, 'approved', operatorName())
-    })
+    // Quarantined: upstream serves something else by now than what was approved.
+    if (done.state !== 'failed' && done.state !== 'quarantined')
+      await store.exclusive(() => store.quarantine.decideQuarantine(runId, 'approved', Date.now()))
     return done
   })
   display.finish()
@@ -74,7 +68,7 @@ export async function rejectCommand(run: string, options: DecisionOptions): Prom
   requireChange(config, run)
   const { runId, reason, decision } = await withWrites(config.data.dir, (store) => {
     const found = refusedChange(store, run)
-    if (found.decision === null) reject(store, found.runId)
+    if (found.decision === null) store.quarantine.decideQuarantine(found.runId, 'rejected', Date.now())
     return found
   })
   if (options.json === true) printJson({ run: runId, decision: 'rejected', reason })
@@ -118,12 +112,6 @@ function doubtfulRun({ runs }: Pick<RefusalReads, 'runs'>, text: string): Run | 
   const run = runs.readRun(runNumber(text))
   const hasPublished = run?.state === 'complete' || run?.state === 'partial'
   return hasPublished && run.facts['doubts'] !== undefined && run.kind !== 'approve' ? run : null
-}
-
-/** Stores the decision, and in the run who made it. */
-function reject(store: Writes, runId: number): void {
-  if (store.quarantine.decideQuarantine(runId, 'rejected', Date.now()))
-    store.runs.recordDecision(runId, 'rejected', operatorName())
 }
 
 type RefusalReads = Pick<Reads, 'runs' | 'quarantine'>

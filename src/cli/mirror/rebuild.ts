@@ -1,34 +1,25 @@
 import type { Feature } from '../../daemon/feature.ts'
-import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { renameSync, rmSync } from 'node:fs'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import { isPresent, makeFolder, syncFolder } from '../../base/files.ts'
+import { makeFolder, syncFolder } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
 import { VERSION } from '../../base/version.ts'
 import { type SourceName, SOURCES, activeSources } from '../../base/domain/sources.ts'
-import { acquireLock, lockFile } from '../../store/database/lock.ts'
-import { databasePath, forgetMadeFrom, openWriter } from '../../store/database/open.ts'
-import { type Salvage, beginRepair, salvageInto } from '../../store/salvage.ts'
-import { refuseForeignRoot, repairedPath, repairingDir } from '../../store/database/unfinished.ts'
+import { acquireLock } from '../../store/database/lock.ts'
+import { databasePath, openWriter } from '../../store/database/open.ts'
+import { type Salvage, asideOf, beginRepair, keptAs, moveLog, putRepaired, salvageInto } from '../../store/salvage.ts'
+import { repairedPath, repairingDir } from '../../store/database/unfinished.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
+import { asksUpstream } from '../reader.ts'
 import { withRunner } from '../runner.ts'
 import { closing, withReads } from '../store-reads.ts'
 import { describe, runsExitCode } from './sync.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
-
-/** Returns the name that a damaged file is kept under. */
-function asideOf(path: string): string {
-  return `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
-}
-
-function moveLog(path: string, aside: string): void {
-  for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
-}
 
 /** Moves a database aside that holds nothing which this mirror cannot do without; a daemon makes a new one. */
 export function moveDamaged(dataDir: string, path: string): void {
@@ -50,7 +41,8 @@ export function moveDamaged(dataDir: string, path: string): void {
  */
 export async function rebuildMirror(loaded: LoadedConfig, features: readonly Feature[]): Promise<number> {
   const { config } = loaded
-  if (config.upstream.apiRoot !== null) await refuseWithoutService(loaded)
+  if (asksUpstream(config)) await refuseWithoutService(loaded)
+  else await refuseUnfilled(config, features)
   const lock = acquireLock(config.data.dir, 'serve')
   try {
     const kept = replaceDatabase(config)
@@ -88,7 +80,7 @@ async function mirrorSources(
   features: readonly Feature[],
   sources: readonly SourceName[],
 ): Promise<number> {
-  return loaded.config.upstream.apiRoot === null ? awaitBundle(loaded) : mirrorAgain(loaded, features, sources)
+  return asksUpstream(loaded.config) ? mirrorAgain(loaded, features, sources) : awaitBundle(loaded)
 }
 
 /** Longest time until the service answers, milliseconds. */
@@ -118,6 +110,16 @@ async function refuseWithoutService({ config }: LoadedConfig): Promise<void> {
   }
 }
 
+/** Does the same where a feature is to fill the mirror again. */
+async function refuseUnfilled(config: Config, features: readonly Feature[]): Promise<void> {
+  try {
+    for (const feature of features) await (await feature.commands?.())?.refuseRepair?.(config)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    throw new MirrorError(error.code, `${messageOf(error)}. ${UNCHANGED}`, { cause: error })
+  }
+}
+
 const UNCHANGED =
   'Nothing was repaired or moved, since nothing could be mirrored again: what can be read is served on. ' +
   'Run this command again when the service answers, or restore a backup.'
@@ -139,47 +141,13 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
   })
   renameSync(databasePath(staging), repairedPath(dir)) // from here on no process opens the damaged one
   syncFolder(staging)
-  putRepaired(dir)
+  print(keptAs(putRepaired(dir)))
   return kept
-}
-
-/** Goes on with a repair that was killed while it replaced the database: the damaged one may be without its log by now. */
-export function finishReplacing(dir: string): void {
-  if (!isPresent(repairedPath(dir))) return
-  refuseForeignRoot(dir)
-  const lock = lockFile(join(dir, 'serve.lock')) // `acquireLock` refuses such a folder
-  if (lock === null) throw new MirrorError('locked', `another repair in ${dir} is running: wait until it has ended`)
-  try {
-    if (isPresent(repairedPath(dir))) putRepaired(dir)
-  } finally {
-    lock.release()
-  }
-}
-
-function putRepaired(dir: string): void {
-  const path = databasePath(dir)
-  const aside = asideOf(path)
-  if (isPresent(path)) keepAs(path, aside)
-  moveLog(path, aside)
-  forgetMadeFrom(dir) // before the new one is there, which it is not about
-  renameSync(repairedPath(dir), path)
-  syncFolder(dir)
-  rmSync(repairingDir(dir), { recursive: true, force: true })
-  print(`the damaged database is kept as ${aside}`)
 }
 
 /** Returns what a repair mirrors again; a bundle has any of them. */
 function sourcesToMirror(config: Omit<Config, 'data'>): readonly SourceName[] {
-  return config.upstream.apiRoot === null ? SOURCES : activeSources(config)
-}
-
-/** Gives a file a second name; on a file system without such names, another one. */
-function keepAs(path: string, aside: string): void {
-  try {
-    linkSync(path, aside)
-  } catch {
-    renameSync(path, aside)
-  }
+  return asksUpstream(config) ? activeSources(config) : SOURCES
 }
 
 async function mirrorAgain(
@@ -200,8 +168,12 @@ async function mirrorAgain(
   return runsExitCode(reports)
 }
 
-/** Names the bundle that fills a mirror without upstream again. Nothing is mirrored until then, which is exit code 3. */
-function awaitBundle({ config: { bundle, data } }: LoadedConfig): number {
+/** Names what fills a mirror without upstream again. Nothing is mirrored until then, which is exit code 3. */
+function awaitBundle({ config: { bundle, data, fleet } }: LoadedConfig): number {
+  if (fleet.url !== null) {
+    print('start the daemon: it takes everything from its fleet (fleet.url)')
+    return 3
+  }
   const last = withReads(data.dir, ({ ledger }) => ledger.readLastImport())
   const which =
     last === null

@@ -31,9 +31,10 @@ import { checkDerived, loadDerived } from '../../daemon/derived.ts'
 import type { DerivedData, Feature } from '../../daemon/feature.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
+import { asksUpstream } from '../reader.ts'
 import { withRunner } from '../runner.ts'
-import { listRepairLeft } from '../../store/salvage.ts'
-import { continueRepair, finishReplacing, moveDamaged, rebuildMirror } from './rebuild.ts'
+import { finishReplacing, keptAs, listRepairLeft } from '../../store/salvage.ts'
+import { continueRepair, moveDamaged, rebuildMirror } from './rebuild.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror doctor --data`. */
@@ -50,7 +51,8 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
   const derived = await loadDerived(features)
   const loaded = settings(options, false, [])
   const { dir } = loaded.config.data
-  if (options.repair === true) finishReplacing(dir)
+  const aside = options.repair === true ? finishReplacing(dir) : null
+  if (aside !== null && options.json !== true) print(keptAs(aside))
   const others = inspectOthers(dir).filter(({ faults }) => faults.length > 0)
   const report = await examine(dir)
   const damagedData = checkDerived(derived, dir)
@@ -83,7 +85,7 @@ function sourcesLeft({ config }: LoadedConfig, report: VerifyReport): readonly S
   if (report.structure.length > 0) return []
   const db = openReader(config.data.dir)
   const left = db === null ? [] : closing(db, () => listRepairLeft(db))
-  if (config.upstream.apiRoot === null) return report.sources.length === 0 ? left : []
+  if (!asksUpstream(config)) return report.sources.length === 0 ? left : []
   const active = activeSources(config)
   return left.filter((source) => active.includes(source))
 }
@@ -104,7 +106,7 @@ function withSettings(
   left: readonly SourceName[],
 ): LoadedConfig {
   const isDamaged = !isSoundVerdict(report)
-  const fetches = (isDamaged || left.length > 0) && loaded.config.upstream.apiRoot !== null
+  const fetches = (isDamaged || left.length > 0) && asksUpstream(loaded.config)
   return fetches ? settings(options, true, repairFiles(report, left)) : loaded
 }
 
@@ -151,9 +153,8 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
     return `run "patchmirror doctor --data --repair" ${what}`
   }
   if (isArchiveAlone(report)) return 'run "patchmirror doctor --data --repair" to rebuild the archive from the records'
-  if (config.upstream.apiRoot !== null)
-    return `run "patchmirror doctor --data --repair" to fetch what is damaged again${versions}`
-  return NO_UPSTREAM
+  if (asksUpstream(config)) return `run "patchmirror doctor --data --repair" to fetch what is damaged again${versions}`
+  return config.fleet.url === null ? NO_UPSTREAM : damageAdvice(databasePath(config.data.dir))
 }
 
 const NO_UPSTREAM =
@@ -168,10 +169,11 @@ interface ToRepair {
 
 /** Repairs the stored data first, then what is derived from it. */
 async function repair(loaded: LoadedConfig, { report, left, features }: ToRepair): Promise<number> {
+  const hasUpstream = asksUpstream(loaded.config)
+  const isFilled = !hasUpstream && loaded.config.fleet.url !== null // a fleet brings all or nothing
   const repairAll = (): Promise<number> =>
-    report.structure.length > 0 ? rebuildMirror(loaded, features) : repairSource(loaded, features, report)
-  const hasUpstream = loaded.config.upstream.apiRoot !== null
-  if (!hasUpstream && report.structure.length === 0 && !isSoundVerdict(report)) {
+    report.structure.length > 0 || isFilled ? rebuildMirror(loaded, features) : repairSource(loaded, features, report)
+  if (!hasUpstream && !isFilled && report.structure.length === 0 && !isSoundVerdict(report)) {
     throw new MirrorError('config', `upstream.apiRoot is not set, and ${NO_UPSTREAM}`)
   }
   const repaired = isSoundVerdict(report) ? 0 : await repairAll()

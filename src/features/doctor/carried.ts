@@ -9,7 +9,7 @@ import { readCertificate } from '../../base/certificate.ts'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeUnread } from '../../base/domain/status.ts'
 import { DAY_MS } from '../../base/time.ts'
-import { readPublicKey, readSigningKey } from '../bundles/format/keys.ts'
+import { readPublicKey, readSigningKeys } from '../bundles/format/keys.ts'
 import { readCurrentViews, unreadVexIn } from '../scanners/store/generations.ts'
 import { createViewsInUse } from '../scanners/routes/generation.ts'
 import { checkViews } from '../scanners/views/check.ts'
@@ -96,7 +96,7 @@ async function keys(world: DoctorWorld, config: Config): Promise<Finding> {
   const plain = warnOfPlainKeys(config)
   if (plain !== null) findings.push(warning(plain, HIDE_KEYS))
   const trusted = bundle.trustedKeys.map((given) => readPublicKey(given).id)
-  const signing = bundle.signingKeys.map((path) => readSigningKey(path).id)
+  const signing = readSigningKeys(bundle.signingKeys).map(({ id }) => id)
   const revoked = signing.filter((id) => bundle.revokedKeys.includes(id))
   if (revoked.length > 0)
     findings.push(

@@ -6,6 +6,9 @@ export const fleet: Feature = {
   name: 'fleet',
   needs: ['bundles'],
   verbs: { move: FLEET_VERBS },
-  commands: async () => ({ refuseRun: (await import('./cli/paused.ts')).refuseUnpublished }),
+  commands: async () => {
+    const { refuseUnpublished, refuseUnfilled } = await import('./cli/paused.ts')
+    return { refuseRun: refuseUnpublished, refuseRepair: refuseUnfilled }
+  },
   daemon: async () => ({ gate: (await import('./join.ts')).joinFleet }),
 }

@@ -119,9 +119,9 @@ export function initialState(stored: number): NodeState {
   }
 }
 
-/** A new leader ends an expired generation by its next one; nothing else that is refused is built on. */
+/** A leader ends an expired or wrongly dated generation by its next one; nothing else that is refused is built on. */
 export function isBarred(failing: Failing | null): boolean {
-  return failing !== null && failing.refused !== 'expired'
+  return failing !== null && failing.refused !== 'expired' && failing.refused !== 'ahead'
 }
 
 /** Follows the generations; what is known in between is reported. */

@@ -62,7 +62,8 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
   const { paused, failing, publishedAt } = fleet
   const found: MirrorProblem[] = []
   if (paused) {
-    const detail = 'Release it once the service has the right data.'
+    const detail =
+      'Release it once the service has the right data. Where its command was killed, run that again first: what it did not publish, --end gives up.'
     const effect = 'the data of all mirrors gets older'
     const advice = ['patchmirror fleet rollback --end']
     found.push(problem('fleet', 'warning', 'Fleet', FLEET_PAUSED, { detail, effect, advice }))
@@ -182,7 +183,7 @@ const NO_INBOX =
   'deliveries are answered with 503, and nothing is relayed; scheduled syncs find what deliveries announce; events that waited for the relay are lost where they cannot be read'
 
 const GIVEN_UP =
-  'Nothing handles them any more until you decide; scheduled syncs find the same changes. The list has the reason of each.'
+  'A sync that brings what they name settles them; the others wait for your decision. The list has the reason of each.'
 
 function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   const { inbox = null, outbox = null } = boxes ?? {}

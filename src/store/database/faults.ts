@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeLastBackup } from '../notes.ts'
@@ -13,7 +13,7 @@ export function damagedContent(what: string): Error {
 }
 
 const CONTENT_ADVICE =
-  'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror bundle import --again FILE" of a full bundle does.'
+  'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon; without an upstream it says what does.'
 
 /** Runs `work` and converts errors of SQLite and the system to `corrupt` and `storage`. `path`: the database, where they name none. */
 export function namingFaults<T>(dataDir: string, work: () => T, path = join(dataDir, 'mirror.db')): T {
@@ -87,12 +87,28 @@ export function nameStorageError(error: unknown, dataDir: string | null, path?: 
   const fault = STORAGE_FAULTS[code]
   if (fault !== undefined) {
     const folder = dataDir ?? (file === null ? '(data.dir)' : dirname(file))
-    const text = `the data folder ${folder} ${fault} (${why})`
+    const closed = file === null ? null : closedPart(file)
+    const text = closed === null ? `the data folder ${folder} ${fault} (${why})` : `${closed} (${why})`
     return new MirrorError('storage', text, { cause: error })
   }
   if (!code.startsWith('SQLITE_IOERR')) return error
   const text = `${file ?? 'the database'} cannot be read or written (${why}). ${FAILING_DISK}`
   return new MirrorError('storage', text, { cause: error })
+}
+
+/** Says which file of a database this user may not read and write, though SQLite names none; null: each, or not known. */
+function closedPart(file: string): string | null {
+  for (const path of [file, `${file}-wal`, `${file}-shm`]) {
+    try {
+      accessSync(path, constants.R_OK | constants.W_OK)
+    } catch (error) {
+      const owner = systemCode(error) === 'EACCES' ? statSync(path, { throwIfNoEntry: false })?.uid : undefined
+      if (owner === undefined) continue
+      const is = owner === process.geteuid?.() ? 'is closed to this user by its mode' : `belongs to user ${owner}`
+      return `${path} ${is}: run the command as the user of the daemon, who has to own all files of the folder ("chown")`
+    }
+  }
+  return null
 }
 
 function damaged(file: string | null, why: string, cause: unknown): MirrorError {

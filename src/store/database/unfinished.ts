@@ -26,7 +26,7 @@ export function refuseUnfinished(dataDir: string): void {
   if (isPresent(repairedPath(dataDir)))
     throw new MirrorError(
       'not_ready',
-      `a repair did not end in ${dataDir}: if none is running, run "patchmirror doctor --data --repair" again, which goes on with it`,
+      `a repair did not end in ${dataDir}: if none is running, run "patchmirror doctor --data --repair" again, which goes on with it, or start the daemon`,
     )
   if (!isPresent(restoringDir(dataDir))) return
   throw new MirrorError(

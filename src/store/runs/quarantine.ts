@@ -1,7 +1,8 @@
+import { operatorName } from '../../base/domain/run-facts.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
-import type { Run } from './runs.ts'
+import { type Run, createDecisionWriter } from './runs.ts'
 
 /** A document that a guard refused, stored so that one command can apply it. */
 export interface Quarantine {
@@ -82,6 +83,7 @@ export function createQuarantineWriter(db: Db) {
     `UPDATE quarantine SET decision = ?, decided_at = ?
      WHERE run_id = ? AND (decision IS NULL OR decision <> 'approved')`,
   )
+  const recordDecision = createDecisionWriter(db)
   const supersede = db.prepare(
     `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE path = ? AND decision IS NULL`,
   )
@@ -92,11 +94,14 @@ export function createQuarantineWriter(db: Db) {
       insert.run(quarantine)
     },
     /**
-     * Returns false if the quarantine does not exist or was approved before; publishing supersedes it, approving names
-     * it.
+     * Stores a decision, and in the refused run that the operator of this process made it: call it in the transaction that publishes.
+     * Returns false if the quarantine does not exist or was approved before; publishing supersedes it, approving names it.
      */
-    decideQuarantine: (runId: number, decision: 'approved' | 'rejected', now: number): boolean =>
-      decide.run(decision, now, runId).changes > 0,
+    decideQuarantine: db.transaction((runId: number, decision: 'approved' | 'rejected', now: number): boolean => {
+      if (decide.run(decision, now, runId).changes === 0) return false
+      recordDecision(runId, decision, operatorName())
+      return true
+    }),
     /** Closes open quarantines of a document once a valid version of it has been published. */
     supersedeQuarantines: (path: string, now: number): void => {
       supersede.run(now, path)

@@ -166,9 +166,6 @@ export function createRunWriter(db: Db) {
     `UPDATE run SET ended_at = @endedAt, state = @state, as_of = @asOf, snapshot = @snapshot,
        code = @code, message = @message, facts = @facts WHERE id = @id`,
   )
-  const decided = db.prepare(
-    "UPDATE run SET facts = json_set(facts, '$.decision', @decision, '$.decidedBy', @by) WHERE id = @id",
-  )
   const orphans = db.prepare(
     `UPDATE run SET ended_at = @now, state = @state, code = @code,
        message = iif(id IN (SELECT run_id FROM snapshot), '${ENDED_AFTER}', @message) WHERE ended_at IS NULL`,
@@ -186,10 +183,7 @@ export function createRunWriter(db: Db) {
     endRun: (id: number, result: RunEnd): void => {
       end.run({ ...result, id, facts: JSON.stringify(result.facts) })
     },
-    /** Adds to the facts of a quarantined or doubtful run what was decided about it, and who did. */
-    recordDecision: (id: number, decision: RunDecision, by: string): void => {
-      decided.run({ id, decision, by })
-    },
+    recordDecision: createDecisionWriter(db),
     /**
      * Closes the rows of runs whose process died; call it with the sync lock, when every open row is such a row. Returns
      * their number.
@@ -203,6 +197,14 @@ export function createRunWriter(db: Db) {
       for (const part of [0, 1]) prune.run({ source, keep, part })
     },
   }
+}
+
+/** Creates what adds to the facts of a quarantined or doubtful run what was decided about it, and who did. */
+export function createDecisionWriter(db: Db) {
+  const decided = db.prepare(
+    "UPDATE run SET facts = json_set(facts, '$.decision', @decision, '$.decidedBy', @by) WHERE id = @id",
+  )
+  return (id: number, decision: RunDecision, by: string): void => void decided.run({ id, decision, by })
 }
 
 /** A row of the run log as it is stored. */

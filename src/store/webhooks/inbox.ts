@@ -39,6 +39,9 @@ export function createInboxReads(db: Db) {
     `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND (due_at <= ? OR due_at > ?)
      ORDER BY id LIMIT ?`,
   )
+  const dead = db.prepare<[number, number], StoredRow>(
+    `SELECT ${LISTED} FROM inbox WHERE state = 'dead' AND id < ? ORDER BY id DESC LIMIT ?`,
+  )
   const one = db.prepare<[number], StoredRow>(`SELECT ${HEAD}, body FROM inbox WHERE id = ?`)
   const newest = db.prepare<{ state: string | null; before: number; limit: number }, StoredRow>(
     `SELECT ${LISTED} FROM inbox WHERE id < @before AND (@state IS NULL OR state = @state)
@@ -55,6 +58,8 @@ export function createInboxReads(db: Db) {
      */
     listPending: (now: number, limit: number, after = 0, longestMs = Infinity): InboxRow[] =>
       pending.all(after, now, now + longestMs, limit).map(rowOf),
+    /** The newest dead letters with ids below `before`, without their bodies. */
+    listDead: (limit: number, before: number): InboxRow[] => dead.all(before, limit).map(rowOf),
     /** When the next pending row is due, unix milliseconds; null: none is pending. */
     nextDueAt: value<[], number>("SELECT min(due_at) FROM inbox WHERE state = 'pending'"),
     /** A row with its body; null when there is none. */

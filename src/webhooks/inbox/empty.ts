@@ -5,6 +5,7 @@ import type { InboxFunctions, OperationName } from './operations.ts'
 /** Answers of an inbox in which nothing is stored. */
 export const EMPTY: { readonly [Name in OperationName]?: ReturnType<InboxFunctions[Name]> } = {
   pending: [],
+  dead: [],
   read: null,
   nextDueAt: null,
   counts: { pending: 0, dead: 0, done: 0, ignored: 0, oldestPendingAt: null },

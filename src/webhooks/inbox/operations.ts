@@ -33,6 +33,7 @@ export function createOperations(db: Db) {
     settle: writing(inbox.settle),
     prune: writing(inbox.prune),
     pending: reading(inbox.listPending),
+    dead: reading(inbox.listDead),
     read: reading(inbox.readRow),
     nextDueAt: reading(inbox.nextDueAt),
     counts: reading(inbox.counts),

@@ -26,6 +26,8 @@ export interface InboxThread {
    * `longestWait` milliseconds from now is due as well: the clock was changed.
    */
   pending(now: number, limit: number, after?: number, longestWait?: number): Promise<InboxRow[]>
+  /** Dead letters with ids below `before`, newest first, without their bodies. */
+  dead(limit: number, before: number): Promise<InboxRow[]>
   /** Unix milliseconds; null: nothing is pending. */
   nextDueAt(): Promise<number | null>
   settle(settlements: readonly Settlement[]): Promise<void>
@@ -90,6 +92,7 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
   return {
     receive: (delivery) => call('receive', exactBody(delivery), MAX_PENDING),
     pending: async (...args) => (await call('pending', ...args)).map(withBuffer),
+    dead: async (...args) => (await call('dead', ...args)).map(withBuffer),
     nextDueAt: () => call('nextDueAt'),
     settle: (settlements) => call('settle', settlements),
     counts: () => call('counts'),

@@ -7,6 +7,7 @@ import {
   type Visibility,
   type Waiting,
   LONGEST_WAIT_MS,
+  afterArrival,
   afterFailure,
   afterRefresh,
   visibilityOf,
@@ -61,6 +62,8 @@ function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): re
 export interface WaitingRows {
   /** Rows that are due and have ids above `after`, oldest first; `longestWait`: no row is postponed for longer, milliseconds. */
   readonly pending: (now: number, limit: number, after: number, longestWait: number) => Promise<readonly Waiting[]>
+  /** Dead letters with ids below `before`, newest first. */
+  readonly dead: (limit: number, before: number) => Promise<readonly Waiting[]>
   readonly settle: (settled: readonly Settlement[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
   readonly nextDueAt: () => Promise<number | null>
@@ -74,7 +77,7 @@ export interface RefreshRunner {
 
 /** Rows that travel between the threads at once: small enough not to be felt by readers. */
 const PAGE = 1000
-/** Targets looked up between two pauses for other work. */
+/** Targets looked up between two pauses for other work; dead letters looked at by a pass. */
 const LOOKS = 50
 
 /** Returns all rows that are due, oldest first. */
@@ -179,5 +182,26 @@ export function judgeBatch(
 export async function settleRows(inbox: WaitingRows, settled: readonly Settlement[]): Promise<void> {
   for (let at = 0; at < settled.length; at += PAGE) {
     await inbox.settle(settled.slice(at, at + PAGE))
+  }
+}
+
+/** The clock, Unix milliseconds, and a pause for other work. */
+interface Pacing {
+  readonly now: () => number
+  readonly breathe: () => Promise<void>
+}
+
+/**
+ * Creates what settles dead letters whose tags a later sync brought. A call looks at some of them, the next one at the ones before,
+ * so that it costs little however many there are.
+ */
+export function createArrivals(inbox: WaitingRows, { now, breathe }: Pacing) {
+  let below = Number.MAX_SAFE_INTEGER
+  return async (catalog: AnnouncedReader): Promise<void> => {
+    const rows = await inbox.dead(LOOKS, below)
+    below = rows.length < LOOKS ? Number.MAX_SAFE_INTEGER : (rows.at(-1)?.id ?? below)
+    await breathe()
+    const arrived = rows.flatMap((row) => afterArrival(row, catalog, now()) ?? [])
+    if (arrived.length > 0) await inbox.settle(arrived)
   }
 }

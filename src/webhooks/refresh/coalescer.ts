@@ -5,6 +5,7 @@ import {
   type WaitingRows,
   checkedBy,
   chooseBatch,
+  createArrivals,
   failureOfRefresh,
   judgeBatch,
   lookForTargets,
@@ -88,6 +89,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
   const { inbox } = deps
   const { now, random, breathe } = deps.time
   const trouble = createTroubles(deps)
+  const settleArrived = createArrivals(inbox, deps.time)
   const timer = createAlarm(deps.time, () => void pass())
   let wave: Wave | null = null // arrivals that no refresh has read yet
   let busy = false
@@ -119,8 +121,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     const failure = failureOfRefresh(batch, outcome, seen)
     state = counted(state, failure)
     earliest = Math.max(earliest, now() + delayMs(state.failuresInRow, random()))
-    const settled = judgeBatch(batch, seen, { failure, now: now(), random: random() })
-    await settleRows(inbox, settled)
+    await settleRows(inbox, judgeBatch(batch, seen, { failure, now: now(), random: random() }))
   }
 
   /** What fails here is the inbox: nothing is lost, for nothing was settled. */
@@ -128,6 +129,7 @@ export function createCoalescer(deps: CoalescerDeps): Coalescer {
     busy = true
     try {
       await work()
+      if (deps.catalog !== null && !isStopped()) await settleArrived(deps.catalog)
       busy = false
       await plan()
       trouble.over()

@@ -1,6 +1,6 @@
 import { counted } from '../../base/text.ts'
 import type { Announced } from '../../store/catalog/tags.ts'
-import { type EventTarget, isSpecific, namesOf } from '../../base/domain/image-reference.ts'
+import { type EventTarget, isSpecific, namesOf, targetsOf } from '../../base/domain/image-reference.ts'
 import type { InboxRow, Settlement } from '../../store/webhooks/inbox.ts'
 
 /** A row of the inbox that waits for its refresh, as far as the refresh needs it. */
@@ -111,4 +111,23 @@ export function visibilityOf(target: EventTarget, catalog: AnnouncedReader | nul
   if (digestMatches === false) return 'other digest'
   if (artifacts === 'out of scope') return 'alone'
   return artifacts === 'lacking' || artifacts === 'none yet' ? 'partly' : 'visible'
+}
+
+/** The reason of a dead letter that was settled by what came later. */
+const ARRIVED = 'brought by a sync after it was given up'
+
+/**
+ * Settles a dead letter whose tags a sync brought since: each is stored with the announced digest, or, where none was announced,
+ * was looked for before in vain. Null: it stays.
+ */
+export function afterArrival({ id, target, refreshedAt }: Waiting, catalog: AnnouncedReader, now: number) {
+  const hasArrived = (one: EventTarget): boolean => {
+    const names = namesOf(one)
+    if (!isSpecific(names)) return false
+    const { listed, digestMatches } = catalog.findAnnounced(one)
+    if (digestMatches !== null) return digestMatches
+    return names.digest === null && listed && refreshedAt !== null
+  }
+  if (target === null || !targetsOf(target).every(hasArrived)) return null
+  return { id, state: 'done', visibleAt: now, reason: ARRIVED } satisfies Settlement
 }

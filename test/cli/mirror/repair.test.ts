@@ -115,30 +115,43 @@ longTest('a repair that is killed while it mirrors ends as one that was not, at 
   expect(flagsOfDates(world.data)).toEqual([7])
 })
 
-longTest('a repair that is killed while it replaces the database loses no key that only the log had', async () => {
-  const world = await openWorld({ records: 5, service: false }, undefined, run)
-  onTestFinished(() => world.close())
-  expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
-  settle(databasePath(world.data))
-  const open = openWriter(world.data) // what comes now stays in the log
-  expect(await world.patchmirror('keys', 'create', '--name', 'late')).toMatchObject({ code: 0 })
-  const keys = (await world.patchmirror('keys', 'list', '--json')).out
-  const copy = join(world.dir, 'copy')
-  cpSync(world.data, copy, { recursive: true })
-  open.close()
-  world.env['PATCHMIRROR_DATA_DIR'] = copy
-  DAMAGES.cut(databasePath(copy))
-  const killing = { NODE_OPTIONS: `--import ${KILL_HERE}`, KILL_AT: '/.repairing/whole.db' }
-  const { finished } = start(['doctor', '--data', '--repair'], { ...world.env, ...killing }, world.dir)
-  expect(await finished).toMatchObject({ signal: 'SIGKILL' })
-  for (const args of [['status'], ['keys', 'create', '--name', 'x'], ['doctor', '--data']])
-    expect((await world.patchmirror(...args)).err).toContain('run "patchmirror doctor --data --repair" again')
-  const repaired = await world.patchmirror('doctor', '--data', '--repair')
-  expect([repaired.code, repaired.out]).toEqual([0, expect.stringMatching(/kept as [^\n]*\n[^]*it goes on/)])
-  expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
-  expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
-  expect(readdirSync(copy)).not.toContain('.repairing')
-})
+longTest(
+  'a repair that is killed while it replaces the database loses no key, and a daemon or a repair ends it',
+  async () => {
+    const world = await openWorld({ records: 5, service: false }, undefined, run)
+    onTestFinished(() => world.close())
+    expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+    settle(databasePath(world.data))
+    const open = openWriter(world.data) // what comes now stays in the log
+    expect(await world.patchmirror('keys', 'create', '--name', 'late')).toMatchObject({ code: 0 })
+    const keys = (await world.patchmirror('keys', 'list', '--json')).out
+    const copy = join(world.dir, 'copy')
+    cpSync(world.data, copy, { recursive: true })
+    open.close()
+    world.env['PATCHMIRROR_DATA_DIR'] = copy
+    DAMAGES.cut(databasePath(copy))
+    const killing = { NODE_OPTIONS: `--import ${KILL_HERE}`, KILL_AT: '/.repairing/whole.db' }
+    const { finished } = start(['doctor', '--data', '--repair'], { ...world.env, ...killing }, world.dir)
+    expect(await finished).toMatchObject({ signal: 'SIGKILL' })
+    for (const args of [['status'], ['keys', 'create', '--name', 'x'], ['doctor', '--data']])
+      expect((await world.patchmirror(...args)).err).toContain('run "patchmirror doctor --data --repair" again')
+    const other = join(world.dir, 'other')
+    cpSync(copy, other, { recursive: true })
+    const daemon = await world.host({ PATCHMIRROR_DATA_DIR: other })
+    await daemon.said(/a repair was killed at its end: all is mirrored again, .* is kept as/)
+    await daemon.said(/osv sync: complete/)
+    await daemon.close()
+    world.env['PATCHMIRROR_DATA_DIR'] = other
+    expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
+    expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
+    world.env['PATCHMIRROR_DATA_DIR'] = copy
+    const repaired = await world.patchmirror('doctor', '--data', '--repair')
+    expect([repaired.code, repaired.out]).toEqual([0, expect.stringMatching(/kept as [^\n]*\n[^]*it goes on/)])
+    expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
+    expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
+    expect(readdirSync(copy)).not.toContain('.repairing')
+  },
+)
 
 const KILL_HERE = new URL('../../support/kill-here.ts', import.meta.url).href
 const STALL = { kind: 'stall', at: 'headers' } as const

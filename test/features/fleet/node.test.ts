@@ -131,17 +131,20 @@ longTest(
   },
 )
 
-longTest('a node does not lead on a history that it refuses, but ends one that only expired', async () => {
-  const given = scene({ newest: facts(1, 1), refused: 'fork' })
-  const { until, reports } = open(given)
-  await until(({ failing }) => failing?.refused === 'fork')
-  const { followed } = given
-  await expect.poll(() => given.followed).toBeGreaterThan(followed + 2)
-  expect(reports.every(({ leads }) => leads === null)).toBe(true)
-  given.refused = 'expired'
-  await until(({ leads }) => leads !== null)
-  expect(given.published.length).toBeGreaterThan(0)
-})
+longTest.each(['expired', 'ahead'])(
+  'a node does not lead on a history that it refuses, but ends one that is only %s',
+  async (why) => {
+    const given = scene({ newest: facts(1, 1), refused: 'fork' })
+    const { until, reports } = open(given)
+    await until(({ failing }) => failing?.refused === 'fork')
+    const { followed } = given
+    await expect.poll(() => given.followed).toBeGreaterThan(followed + 2)
+    expect(reports.every(({ leads }) => leads === null)).toBe(true)
+    given.refused = why
+    await until(({ leads }) => leads !== null)
+    expect(given.published.length).toBeGreaterThan(0)
+  },
+)
 
 longTest('a reader reads the lease when another mirror leads, and not with each look', async () => {
   const given = scene({ newest: facts(1, 1) })

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -107,3 +107,14 @@ describe('the advice about a damaged database', () => {
     expect(message).not.toContain('backup')
   })
 })
+
+test.skipIf(process.geteuid?.() === 0)(
+  'a file of the folder that this user may not use is named (needs another user than root)',
+  () => {
+    const dir = filled()
+    chmodSync(databasePath(dir), 0)
+    expect(() => openReader(dir)).toThrow(
+      /^\S+mirror\.db is closed to this user by its mode: run the command as the user of/,
+    )
+  },
+)

@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest'
+import { operatorName } from '../../../src/base/domain/run-facts.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { differences } from '../../support/mirror.ts'
 import type { Doc } from '../../guard/hostile.ts'
@@ -42,6 +43,8 @@ describe('records that leave the scope by their content', () => {
       expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
       expect(await approve(made, report.id)).toMatchObject({ state: 'complete', facts: { removedByScope: stored } })
       expect(made.store.osv.countRecords()).toBe(0)
+      const by = { decision: 'approved', decidedBy: operatorName() } // stored with the records, before the command ends
+      expect(made.store.runs.readRun(report.id)?.facts).toMatchObject(by)
       expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     },
   )

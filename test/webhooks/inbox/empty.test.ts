@@ -24,6 +24,7 @@ test('the answers of an empty inbox are those of a thread that has an empty data
   const inbox = await startInbox(scratch())
   const asked = {
     pending: inbox.call('pending', NOW, 9),
+    dead: inbox.call('dead', 9, NOW),
     read: inbox.call('read', 1),
     nextDueAt: inbox.call('nextDueAt'),
     counts: inbox.call('counts'),

@@ -82,6 +82,7 @@ export function openInboxHere(dir: string, { maxPending }: { maxPending?: number
   })
   return {
     receive: (one) => call('receive', { ...one, body: new Uint8Array(one.body) }, maxPending),
+    dead: (...args) => call('dead', ...args),
     nextDueAt: () => call('nextDueAt'),
     pending: async (...args) =>
       (await call('pending', ...args)).map((row) => ({ ...row, body: Buffer.from(row.body) })),

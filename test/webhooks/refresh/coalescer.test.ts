@@ -130,6 +130,23 @@ describe('the coalescer of refreshes', () => {
     })
   })
 
+  test('settles a dead letter when a later sync has brought its tag, and no other', async () => {
+    let come = ''
+    const world = createWorld(atOnce, ({ tag }) => (come.includes(tag ?? '-') ? 'visible' : 'absent'))
+    for (let count = 0; count < 120; count++) world.arrive(tagged(`never ${count}`))
+    world.arrive(tagged('late'))
+    world.arrive({ ...tagged('late'), others: [tagged('missing')] })
+    await world.pass(DAY)
+    expect(world.rows.filter(({ state }) => state === 'dead')).toHaveLength(122)
+    come = 'late, never 0'
+    const asked = world.asked.length
+    await world.pass(300_000)
+    expect(world.asked).toHaveLength(asked)
+    const settled = world.rows.filter(({ state }) => state !== 'dead')
+    expect(settled.map(({ target }) => target?.tag)).toEqual(['never 0', 'late'])
+    expect(settled[0]).toMatchObject({ state: 'done', reason: 'brought by a sync after it was given up' })
+  })
+
   test('settles a tag whose documents never all appear, but not one with another digest', async () => {
     const world = createWorld(atOnce, ({ tag }) => (tag === 'poor' ? 'partly' : 'other digest'))
     world.arrive(tagged('poor'))

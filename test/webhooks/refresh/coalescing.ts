@@ -64,6 +64,13 @@ export function createRows(clock: Clock) {
           .filter((row) => row.dueAt <= now && row.id > after)
           .slice(0, limit),
       ),
+    dead: (limit, before) =>
+      answer(() =>
+        rows
+          .filter(({ state, id }) => state === 'dead' && id < before)
+          .reverse()
+          .slice(0, limit),
+      ),
     nextDueAt: () => answer(() => pending().reduce<number | null>((at, row) => least(at, row.dueAt), null)),
     settle: (settled) => answer(() => settled.forEach(write)),
   }

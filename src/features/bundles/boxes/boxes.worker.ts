@@ -14,7 +14,7 @@ import type { StopMessage, WorkerStarted } from '../../../base/threads/superviso
 import { applyBundle } from '../import/apply.ts'
 import type { BoxesStatus } from '../../../base/reports/transfer.ts'
 import { type Inbox, type ImportResult, createInboxImporter } from './inbox.ts'
-import { readSigningKey, trustOf } from '../format/keys.ts'
+import { readSigningKeys, trustOf } from '../format/keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
 import { type Attempt, createTries } from './crash-counter.ts'
 import { writeReceipt } from './receipts.ts'
@@ -164,7 +164,7 @@ function createOut(
   send: (message: FromBoxes) => void,
   show: (status: Pick<BoxesStatus, 'outbox'>) => void,
 ): () => Promise<boolean> {
-  const keys = config.bundle.signingKeys.map(readSigningKey)
+  const keys = readSigningKeys(config.bundle.signingKeys)
   const program = `patchmirror/${version}`
   const { trustRoot } = config.catalog
   const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, trustRoot, program }

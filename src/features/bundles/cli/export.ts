@@ -7,7 +7,7 @@ import { CARRIED } from '../format/carried.ts'
 import { DOUBTS_COUNT } from '../format/doubts.ts'
 import { WITHHELD_COUNT, isWithheld } from '../format/withheld.ts'
 import { manifestSources } from '../import/admission.ts'
-import { readSigningKey } from '../format/keys.ts'
+import { readSigningKeys } from '../format/keys.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import { parseBytes } from '../../../config/kinds/bytes.ts'
 import type { Config } from '../../../config/schema.ts'
@@ -114,7 +114,7 @@ function signingKeys({ bundle }: Config, unsigned: boolean): readonly string[] {
       'there is no key to sign with: "patchmirror bundle keygen FILE" makes one, bundle.signingKeys ' +
         '(PATCHMIRROR_BUNDLE_SIGNING_KEYS) names it. --unsigned exports without a signature',
     )
-  for (const file of bundle.signingKeys) readSigningKey(file)
+  readSigningKeys(bundle.signingKeys) // before anything is written
   return bundle.signingKeys
 }
 

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { type PublicKey, readPublicKey, readSigningKey } from '../format/keys.ts'
+import { type PublicKey, readPublicKey, readSigningKeys } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { WITHHELD_COUNT, isWithheld } from '../format/withheld.ts'
 import { manifestSources } from '../import/admission.ts'
@@ -106,7 +106,7 @@ function knownKeys(options: GlobalOptions): Known {
     const { bundle } = settings(options, false, ['bundle.trustedKeys']).config
     return {
       keys: bundle.trustedKeys.map(readPublicKey),
-      own: bundle.signingKeys.map(readSigningKey),
+      own: readSigningKeys(bundle.signingKeys),
       revoked: bundle.revokedKeys,
     }
   } catch (error) {

@@ -1,5 +1,5 @@
 import { type ExportOptions, type ExportReport, exportBundle } from './export.ts'
-import { readSigningKey } from '../format/keys.ts'
+import { readSigningKeys } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { answerTask } from '../../../base/threads/task.ts'
 
@@ -18,7 +18,7 @@ answerTask(async (data, onProgress): Promise<ExportTaskReport> => {
   const { keyFiles, ...task } = data as ExportTask
   // A buffer arrives as a plain array of bytes.
   const need = task.need === null ? null : Buffer.from(task.need)
-  const keys = keyFiles.map(readSigningKey)
+  const keys = readSigningKeys(keyFiles)
   const report = await exportBundle({ ...task, need, keys, now: Date.now, onProgress })
   const { members, ...manifest } = report.manifest
   return { ...report, manifest, members: members.length }

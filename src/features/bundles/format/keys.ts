@@ -40,6 +40,11 @@ export function readSigningKey(path: string): SigningKey {
   return { ...half, sign: (bytes) => sign(null, bytes, key) }
 }
 
+/** Reads the keys of `bundle.signingKeys`. One that two files have signs once. Throws `config`. */
+export function readSigningKeys(paths: readonly string[]): SigningKey[] {
+  return [...new Map(paths.map(readSigningKey).map((key) => [key.id, key])).values()]
+}
+
 /** Reads a public key as `bundle.trustedKeys` gives it: a PEM file, or `ed25519:BASE64`. Throws `config`. */
 export function readPublicKey(given: string): PublicKey {
   if (given.startsWith('ed25519:')) {
@@ -126,7 +131,7 @@ export function fleetTrust(
   config: Pick<Config, 'bundle'>,
   now: () => number,
 ): KeyTrust & { readonly own: readonly SigningKey[] } {
-  const own = config.bundle.signingKeys.map(readSigningKey)
+  const own = readSigningKeys(config.bundle.signingKeys)
   const trusted = trustOf(config, { allowUnsigned: false, now })
   return { ...trusted, keys: [...trusted.keys, ...own], own }
 }

@@ -1,11 +1,11 @@
-import { readSigningKey } from '../../bundles/format/keys.ts'
+import { readSigningKeys } from '../../bundles/format/keys.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { VERSION } from '../../../base/version.ts'
 import { findNewest, readGeneration, readHistory } from '../generations/chain.ts'
 import { collectGarbage } from '../generations/collect.ts'
 import type { Generation, KnownGeneration } from '../generations/format/generation.ts'
-import { endRollback, isUnreleased, releaseRollback } from '../generations/rollback-state.ts'
+import { endRollback, isRollingBack, isUnreleased, releaseRollback } from '../generations/rollback-state.ts'
 import { rollBackTo } from '../generations/rollback.ts'
 import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
 import { table } from '../../../cli/output.ts'
@@ -82,7 +82,7 @@ export async function fleetRollbackCommand(to: string | undefined, options: Gene
     throw new MirrorError('usage', 'name the generation ("patchmirror fleet status --log" lists them), or give --end')
   const number = wholeNumber(to, 'the generation', Number.MAX_SAFE_INTEGER)
   return withFleetStore(options, async ({ config, store, trust }) => {
-    const keys = config.bundle.signingKeys.map(readSigningKey)
+    const keys = readSigningKeys(config.bundle.signingKeys)
     if (keys.length === 0)
       throw new MirrorError(
         'config',
@@ -106,15 +106,20 @@ export async function fleetRollbackCommand(to: string | undefined, options: Gene
 /** `patchmirror fleet rollback --end`: nodes sync again after a rollback. */
 export async function fleetReleaseCommand(options: GenerationOptions): Promise<number> {
   return withFleetStore(options, async ({ config, store, trust }) => {
+    const isGivenUp = isRollingBack(config.data.dir)
     endRollback(config.data.dir)
     const number = await findNewest(store, 0)
     const newest = number === 0 ? null : await readGeneration(store, number, trust)
     const isNeeded = newest !== null && (await isUnreleased(store, newest.generation))
     if (isNeeded) await releaseRollback(store, number)
-    if (options.json === true) printJson({ generation: number, released: isNeeded })
-    else if (isNeeded) print(`syncs run again; generation ${number} is replaced by the next one`)
+    if (options.json === true) {
+      printJson({ generation: number, released: isNeeded })
+      return 0
+    }
+    if (isGivenUp) print('the rollback that was begun here, and is not published, is given up')
+    if (isNeeded) print(`syncs run again; generation ${number} is replaced by the next one`)
     else if (number === 0) print(`${store.url} has no generation: nothing was changed`)
-    else print(`generation ${number} is no rollback that is waiting: nothing was changed`)
+    else if (!isGivenUp) print(`generation ${number} is no rollback that is waiting: nothing was changed`)
     return 0
   })
 }

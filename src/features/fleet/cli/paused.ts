@@ -31,3 +31,14 @@ async function isPaused(store: ObjectStore, config: Config): Promise<boolean> {
   const newest = number === 0 ? null : await readGeneration(store, number, fleetTrust(config, Date.now))
   return newest !== null && isUnreleased(store, newest.generation)
 }
+
+/** Refuses a repair of a mirror that its fleet is to fill again, while that has nothing, or does not answer. Throws `fleet`. */
+export async function refuseUnfilled({ fleet }: Config): Promise<void> {
+  if (fleet.url === null) return
+  const store = await openObjectStore(fleet)
+  try {
+    if ((await findNewest(store, 0)) === 0) throw new MirrorError('fleet', `${store.url} has no generation`)
+  } finally {
+    store.close()
+  }
+}

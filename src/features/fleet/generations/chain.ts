@@ -2,7 +2,7 @@ import { messageOf } from '../../../base/errors.ts'
 import type { KeyTrust } from '../../bundles/format/keys.ts'
 import { FleetError, type ObjectStore, OversizedError, readObject } from '../objects/object-store.ts'
 import { openGeneration } from './format/envelope.ts'
-import { GENERATION_CAPS, type Generation, type KnownGeneration } from './format/generation.ts'
+import { GENERATION_CAPS, type Generation, type KnownGeneration, digestOfObject } from './format/generation.ts'
 import { GENERATION_FOLDER, HEAD_KEY, generationKey, numberInKey } from './format/object-names.ts'
 import { refuseGeneration } from './format/refusals.ts'
 
@@ -35,10 +35,12 @@ export async function readHistory(
   while (history.length < most && later.generation.generation > 1) {
     const next = later.generation.generation - 1
     const numbers = Array.from({ length: Math.min(AT_ONCE, next) }, (_, i) => next - i)
-    const found = await Promise.all(numbers.map((number) => readGeneration(store, number, trust)))
-    for (const known of found) {
-      const isOld = known !== null && Date.parse(known.generation.publishedAt) < since
-      if (known === null || isOld || later.generation.previous !== known.sha256) return history
+    const found = await Promise.all(numbers.map((number) => fetchGeneration(store, number)))
+    for (const [at, bytes] of found.entries()) {
+      const { previous } = later.generation
+      if (bytes === null || digestOfObject(bytes) !== previous) return history
+      const known = openNumbered(bytes, next - at, trust, previous)
+      if (Date.parse(known.generation.publishedAt) < since) return history
       history.push(known)
       later = known
     }
@@ -49,19 +51,32 @@ export async function readHistory(
 /** Generations that are read at once. */
 const AT_ONCE = 16
 
-/** Reads a generation and verifies it by itself; null: the store does not have it. Throws `fleet`. */
+/**
+ * Reads a generation and verifies it by itself, or, as `openGeneration`, by a SHA-256; null: the store does not have it. Throws
+ * `fleet`.
+ */
 export async function readGeneration(
   store: ObjectStore,
   number: number,
   trust: KeyTrust,
+  vouched: string | null = null,
 ): Promise<KnownGeneration | null> {
-  const key = generationKey(number)
-  const found = await readObject(store, key, GENERATION_CAPS.bytes).catch((error: unknown) => {
+  const bytes = await fetchGeneration(store, number)
+  return bytes && openNumbered(bytes, number, trust, vouched)
+}
+
+async function fetchGeneration(store: ObjectStore, number: number): Promise<Buffer | null> {
+  try {
+    return (await readObject(store, generationKey(number), GENERATION_CAPS.bytes))?.bytes ?? null
+  } catch (error) {
     if (!(error instanceof OversizedError)) throw error
     throw refuseGeneration('malformed', `the generation ${error.message}`, { cause: error })
-  })
-  if (found === null) return null
-  const known = openGeneration(found.bytes, trust, key)
+  }
+}
+
+function openNumbered(bytes: Buffer, number: number, trust: KeyTrust, vouched: string | null): KnownGeneration {
+  const key = generationKey(number)
+  const known = openGeneration(bytes, trust, key, vouched)
   if (known.generation.generation === number) return known
   throw refuseGeneration('malformed', `${key} has the generation ${known.generation.generation}`)
 }
@@ -89,7 +104,7 @@ export async function confirmLink(
   { generation, sha256 }: ChainLink,
   trust: KeyTrust,
 ): Promise<KnownGeneration> {
-  const found = await readGeneration(store, generation, trust)
+  const found = await readGeneration(store, generation, trust, sha256)
   if (found?.sha256 === sha256) return found
   const isLost = found === null
   throw refuseGeneration(

@@ -104,7 +104,7 @@ async function readNamed({ store, trust }: CollectDeps, newest: number, since: n
   const named = new Set<string>()
   let previous: string | null = null
   for (let number = newest; number > 0; number--) {
-    const known = await readGeneration(store, number, trust)
+    const known = await readGeneration(store, number, trust, previous)
     if (known === null || (previous !== null && known.sha256 !== previous))
       throw refuseGeneration(
         known === null ? 'hole' : 'fork',

@@ -9,7 +9,7 @@ import { createLedgerReader } from '../../../store/replication/ledger.ts'
 import type { KeyTrust } from '../../bundles/format/keys.ts'
 import type { ChainLink } from './chain.ts'
 import { openGeneration } from './format/envelope.ts'
-import type { KnownGeneration } from './format/generation.ts'
+import { type KnownGeneration, digestOfObject } from './format/generation.ts'
 
 /** How far a data folder has followed, or published, the fleet's generations. */
 export interface Position extends ChainLink {
@@ -92,11 +92,11 @@ export function createStoredPosition(dataDir: string) {
   }
 }
 
-/** Returns the generation that was published or applied last; null: none. Throws `fleet` for one that is not trusted. */
+/** Returns the generation that was published or applied last; null: none. Throws `fleet` for one that cannot be read. */
 export function readPosition(stored: StoredPosition, trust: KeyTrust): Position | null {
   const applied = stored.readApplied()
   const object = stored.readPublished()
   if (object === null) return applied
-  const published = positionOf(openGeneration(object, trust, PUBLISHED))
+  const published = positionOf(openGeneration(object, trust, PUBLISHED, digestOfObject(object)))
   return applied !== null && applied.generation >= published.generation ? applied : published
 }

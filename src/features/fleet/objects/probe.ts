@@ -220,13 +220,21 @@ async function parts({ store, key }: Place, large: NonNullable<ProbeOptions['lar
 }
 
 async function clock({ store, key }: Place): Promise<Seen> {
-  const before = Date.now()
-  await store.put(key('clock'), Buffer.from('x'))
-  const found: ObjectInfo | null = await store.head(key('clock'))
-  const after = Date.now()
-  const at = found?.modifiedAt ?? before
-  const off = deviationOf(at, before, after)
+  const off = (await deviationIn(store, key('clock'), Date.now)) ?? 0
   return { found: clockWords(off), state: Math.abs(off) > CLOCK_MS ? 'warn' : 'ok' }
+}
+
+/** Returns by how many milliseconds the clock of a store is ahead of the one here; null: it is not known. Throws `FleetError`. */
+export async function deviationFromStore(store: ObjectStore, now: () => number): Promise<number | null> {
+  const key = `probe/${randomBytes(8).toString('hex')}-clock`
+  return deviationIn(store, key, now).finally(() => store.delete(key).catch(() => undefined))
+}
+
+async function deviationIn(store: ObjectStore, key: string, now: () => number): Promise<number | null> {
+  const before = now()
+  await store.put(key, Buffer.from('x'))
+  const found: ObjectInfo | null = await store.head(key)
+  return found === null ? null : deviationOf(found.modifiedAt, before, now())
 }
 
 /** Returns how far a time is outside of a span, milliseconds; negative before it. */

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemCode, MirrorError } from '../../../base/errors.ts'
+import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { integerField, listField, members, orAbsent, text } from '../../../base/json/shapes.ts'
 import { derivedDir } from '../../../store/database/open.ts'
 import { PRIVATE_FILE, replacePrivateFile } from '../../../base/files.ts'
@@ -37,12 +37,16 @@ interface CurrentViews {
 }
 
 /**
- * Returns the served generation; null before the first, if its folder was deleted, if it was found damaged, and if the pointer to it is not whole.
- * Throws the system's error for an unreadable folder.
+ * Returns the served generation; null before the first, if its folder was deleted, if it was found damaged, and if the pointer to it is not
+ * whole or cannot be read.
  */
 export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
-  const named = readNamedViews(dataDir, kind)
-  return named === null || damageIn(generationDir(dataDir, named.name)) !== null ? null : named
+  try {
+    const named = readNamedViews(dataDir, kind)
+    return named === null || damageIn(generationDir(dataDir, named.name)) !== null ? null : named
+  } catch {
+    return null // `readDamage` says why
+  }
 }
 
 /** Says in a generation's folder what of it is damaged. It goes with the folder, when the generation is made again. */
@@ -60,10 +64,14 @@ export function noteDamage(folder: string, fault: string): void {
   }
 }
 
-/** Returns what was found damaged of the generation that would be served; null: nothing, or there is none. */
+/** Returns what was found damaged of the generation that would be served, or why that is not known; null: nothing, or there is none. */
 export function readDamage(dataDir: string, kind: ViewsKind): string | null {
-  const named = readNamedViews(dataDir, kind)
-  return named === null ? null : damageIn(generationDir(dataDir, named.name))
+  try {
+    const named = readNamedViews(dataDir, kind)
+    return named === null ? null : damageIn(generationDir(dataDir, named.name))
+  } catch (error) {
+    return messageOf(error) // another user's folder, or a disk that fails
+  }
 }
 
 function damageIn(folder: string): string | null {
@@ -76,7 +84,7 @@ function damageIn(folder: string): string | null {
   }
 }
 
-/** Returns the generation that the pointer names, also a damaged one. */
+/** Returns the generation that the pointer names, also a damaged one. Throws the system's error where that cannot be read. */
 export function readNamedViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
   const pointer = pointerPath(dataDir, kind)
   try {

@@ -1,8 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createKeyFiles, readPublicKey, readSigningKey } from '../../../../src/features/bundles/format/keys.ts'
+import {
+  createKeyFiles,
+  readPublicKey,
+  readSigningKey,
+  readSigningKeys,
+} from '../../../../src/features/bundles/format/keys.ts'
 import { parseManifest } from '../../../../src/features/bundles/format/manifest.ts'
 import { head, scratch } from '../fixtures.ts'
 
@@ -25,6 +30,15 @@ describe('a bundle key', () => {
     writeFileSync(`${other}.pub`, 'mine')
     expect(() => createKeyFiles(other)).toThrow('No key was created')
     expect([existsSync(other), readFileSync(`${other}.pub`, 'utf8')]).toEqual([false, 'mine'])
+  })
+
+  test('that two files of the settings have signs once', () => {
+    const path = join(scratch(), 'key')
+    const { id } = createKeyFiles(path)
+    copyFileSync(path, `${path}-copy`)
+    const { id: other } = createKeyFiles(`${path}-other`)
+    const keys = readSigningKeys([path, `${path}-other`, `${path}-copy`])
+    expect(keys.map((key) => key.id)).toEqual([id, other])
   })
 
   test('of another kind, encrypted, lost or on the wrong side is refused, and not quoted', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { countChanges } from '../../../../src/features/fleet/generations/format/change-rows.ts'
 import type { AdoptedRow } from '../../../../src/store/changes/log-adoption.ts'
+import { beginRollback } from '../../../../src/features/fleet/generations/rollback-state.ts'
 import { createFolderStore } from '../../../../src/features/fleet/objects/folder-store.ts'
 import { keyPair } from '../../bundles/fixtures.ts'
 import { folder } from '../../bundles/air-gap.ts'
@@ -58,6 +59,9 @@ longTest('the commands of a fleet list its generations, go back, release and col
   })
   expect(await command('rollback', '--end')).toEqual({ generation: 3, released: true })
   expect(await command('rollback', '--end')).toEqual({ generation: 3, released: false })
+  beginRollback(bench.dir, 1) // as a killed command leaves it
+  const ended = await run(['fleet', 'rollback', '--end'], env, home)
+  expect(ended.out).toBe('the rollback that was begun here, and is not published, is given up\n')
   expect(await command('check', '--gc', '--dry-run')).toMatchObject({ deleted: [], planned: [], kept: 6 })
   const wrong = await run(['fleet', 'rollback', '7'], env, home)
   expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('the newest is 3')])

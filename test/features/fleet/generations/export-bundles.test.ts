@@ -34,6 +34,7 @@ function exporterOf(deltaBytes: number, states: string[]): Exporter & { exported
 const before = {
   generation: {
     digest: 'newest',
+    keys: ['key'],
     full: {
       key: 'bundles/full.zip',
       sha256: 'full',
@@ -44,13 +45,13 @@ const before = {
   },
 } as KnownGeneration
 
-async function exported(deltaBytes: number, states: string[], stored: number | null = 50_000_000) {
+async function exported(deltaBytes: number, states: string[], stored: number | null = 50_000_000, key = 'key') {
   const exporter = exporterOf(deltaBytes, states)
   const config = nodeConfig('unused')
   const now = (): number => NOW
   const info = stored === null ? null : { key: 'bundles/full.zip', size: stored, etag: 'x', modifiedAt: NOW }
   const store = { head: (key: string) => Promise.resolve(key === info?.key ? info : null) }
-  const bundles = await exportBundles({ store, exporter, config, now, before, reason: 'publish' })
+  const bundles = await exportBundles({ store, exporter, config, now, before, keys: [{ id: key }], reason: 'publish' })
   return { ...bundles, exported: exporter.exported }
 }
 
@@ -79,4 +80,9 @@ test('the delta of a generation leads to a state that was published while its fu
   const { full, delta, digest, exported: files } = await exported(5_000_001, ['a', 'b', 'b'])
   expect(files).toEqual(['delta of a', 'full of b', 'delta of b'])
   expect([full.digest, delta?.sha256, digest]).toEqual(['b', 'delta b', 'b'])
+})
+
+test('a generation has a new full bundle too when a key signs that did not sign the one before', async () => {
+  const { full, exported: files } = await exported(5_000_000, ['a'], 50_000_000, 'another key')
+  expect([full.digest, files]).toEqual(['a', ['delta of a', 'full of a']])
 })

@@ -16,11 +16,11 @@ import { createReads } from '../../../../src/store/reads.ts'
 import { createCarriedReader } from '../../../../src/store/replication/reader.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
-import { trust } from '../../bundles/fixtures.ts'
+import { trust as trustIn } from '../../bundles/fixtures.ts'
 
 /** The trust of all nodes in these tests. */
 export function fleetTrust(now: () => number = Date.now): KeyTrust {
-  return trust([signer()], { now })
+  return trustIn([signer()], { now })
 }
 
 /** Settings of a node with a data folder. */
@@ -59,12 +59,13 @@ export function createNode(
     dir = folder(),
     now = Date.now,
     mayPublish = false,
-  }: { dir?: string; now?: () => number; mayPublish?: boolean } = {},
+    trust = fleetTrust(now),
+  }: { dir?: string; now?: () => number; mayPublish?: boolean; trust?: KeyTrust } = {},
 ): Node {
   const follower = createFollower({
     store,
     config: nodeConfig(dir),
-    trust: fleetTrust(now),
+    trust,
     now,
     mayPublish,
     waitUntil: () => Promise.resolve(),

@@ -26,6 +26,8 @@ export interface Pair {
   confirm(): Promise<PublishResult['outcome']>
   /** Looks, and applies what is new; returns why it was refused, null: it was not. */
   follow(): Promise<string | null>
+  /** Has the leader look at the store; returns why it refuses the newest generation. */
+  look(): Promise<string | null>
   /** Gives the leader an empty data folder, with which it first follows; returns the same. */
   beginAgain(): Promise<string | null>
 }
@@ -76,6 +78,7 @@ export function createPair(): Pair {
     },
     confirm: async () => (await publishStored(1, store)).outcome,
     follow: () => take(follower),
+    look: async () => (await followerOf(leader).look()).refusal?.reason ?? null,
     beginAgain() {
       leader = emptyDisk('leader')
       return take(followerOf(leader))

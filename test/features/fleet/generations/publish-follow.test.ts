@@ -9,7 +9,9 @@ import { openWrites } from '../../../../src/store/writer.ts'
 import { isRollback } from '../../../../src/store/runs/rollback.ts'
 import { type ObjectStore, FleetError } from '../../../../src/features/fleet/objects/object-store.ts'
 import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
+import { collectGarbage } from '../../../../src/features/fleet/generations/collect.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
+import { keyPair, trust } from '../../bundles/fixtures.ts'
 import { bothTest, longTest, test } from '../../../support/tables.ts'
 import type { PublishDeps, PublishResult } from '../../../../src/features/fleet/generations/publish/publish.ts'
 import type { Takeover } from '../../../../src/features/fleet/look/message.ts'
@@ -42,6 +44,28 @@ describe('a fleet', () => {
     const late = createNode(store)
     expect(await late.catchUp()).toBe(3)
     expect(stateOf(late.dir)).toEqual(stateOf(bench.dir))
+  })
+
+  longTest('goes on with a new key where the old one is revoked, with mirrors that followed and new ones', async () => {
+    const bench = await leader()
+    const store = createMemoryBucket().client()
+    const next = keyPair(folder(), 'next')
+    const renewed = trust([next], { now: Date.now, revoked: new Set([signer().id]) })
+    for (const _ of [1, 2]) {
+      await publish(store, bench.dir)
+      await change(bench)
+    }
+    const early = createNode(store)
+    expect(await early.catchUp()).toBe(2)
+    const given = await publish(store, bench.dir, { keys: [next], trust: renewed })
+    expect([given.outcome, given.generation?.generation.full.digest]).toEqual(['published', stateOf(bench.dir).digest])
+    for (const dir of [early.dir, folder()]) {
+      const node = createNode(store, { dir, trust: renewed })
+      expect(await node.catchUp()).toBe(3)
+      expect(stateOf(dir)).toEqual(stateOf(bench.dir))
+    }
+    const garbage = { store, config: nodeConfig(bench.dir), trust: renewed, now: Date.now, dryRun: true }
+    expect((await collectGarbage(garbage)).deleted).toEqual([])
   })
 
   longTest('is continued by another mirror with deltas alone, which the followers of the first one apply', async () => {

@@ -296,3 +296,17 @@ test('a clock that is years ahead collects nothing that a generation of the last
   }
   expect(pair.bucket.keys()).toEqual(keys)
 })
+
+test('a generation that is dated in the future is ended by its publisher once the clocks agree, and others follow', async () => {
+  const pair = createPair()
+  await pair.publish()
+  pair.now += 365 * 24 * HOUR
+  await pair.publish()
+  pair.now -= 365 * 24 * HOUR
+  await expect(pair.follow()).rejects.toThrow('which is in the future by the clock here')
+  expect(await pair.look()).toBe('ahead')
+  expect(await pair.confirm()).toBe('published')
+  expect([await pair.follow(), await pair.look()]).toEqual([null, null])
+  expect(pair.reader.version).toBe(2)
+  expect(pair.bucket.keys().filter((key) => key.startsWith('probe'))).toEqual([])
+})

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -10,6 +10,7 @@ import {
   type ViewsKind,
   generationDir,
   readCurrentViews,
+  viewsDir,
 } from '../../../../src/features/scanners/store/generations.ts'
 import { acquireLock } from '../../../../src/store/database/lock.ts'
 import { openPinnedReads } from '../../../../src/store/reads.ts'
@@ -235,3 +236,21 @@ longTest('a build that failed is no failure any more once another process made w
   await performTask({ dataDir: bench.dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   expect(builder.stateOf('osv')).toMatchObject({ state: 'current', failing: false })
 })
+
+longTest(
+  'views that cannot be read for another reason than damage are a failure with it, and end nothing',
+  async () => {
+    const bench = await openBench()
+    bench.setUnread([])
+    const pointer = join(viewsDir(bench.dir), 'current-osv')
+    rmSync(pointer)
+    mkdirSync(pointer)
+    const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+    builder.look()
+    await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'unreadable', failing: true })
+    expect(builder.warned).toEqual([expect.stringMatching(/^views: the bucket cannot be made: .*current-osv/)])
+    rmSync(pointer, { recursive: true })
+    await performTask({ dataDir: bench.dir, kind: 'osv', vendors: ['Root'], rebuild: false })
+    expect(builder.stateOf('osv')).toMatchObject({ state: 'current', failing: false })
+  },
+)

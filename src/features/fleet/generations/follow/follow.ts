@@ -1,10 +1,10 @@
 import type { Config } from '../../../../config/schema.ts'
 import type { KeyTrust } from '../../../bundles/format/keys.ts'
 import { SOURCES, type SourceName } from '../../../../base/domain/sources.ts'
-import { DAY_MS, toIso } from '../../../../base/time.ts'
 import { messageOf } from '../../../../base/errors.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
-import type { Generation, KnownGeneration } from '../format/generation.ts'
+import { deviationFromStore } from '../../objects/probe.ts'
+import { AHEAD_MS, type Generation, type KnownGeneration } from '../format/generation.ts'
 import { type GenerationRefusal, refuseGeneration, whyGenerationRefused } from '../format/refusals.ts'
 import { type Position, positionOf, readPosition } from '../position.ts'
 import {
@@ -199,7 +199,13 @@ const RECHECK_SECONDS = 300
  * Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. After one that
  * failed or refused something, each checks all again until nothing is found: a refusal stays while its cause does.
  */
-function createVerifiedChain({ store, config, trust, now }: Pick<FollowDeps, 'store' | 'config' | 'trust' | 'now'>) {
+function createVerifiedChain({
+  store,
+  config,
+  trust,
+  now,
+  mayPublish = false,
+}: Pick<FollowDeps, 'store' | 'config' | 'trust' | 'now' | 'mayPublish'>) {
   let seen: KnownGeneration[] = []
   let tip: KnownGeneration | null = null
   /** Updates since the last check that what was seen is still on the store. */
@@ -244,7 +250,9 @@ function createVerifiedChain({ store, config, trust, now }: Pick<FollowDeps, 'st
       } catch (error) {
         const reason = whyGenerationRefused(error)
         if (reason === null) throw error
-        return { newest: tip, refusal: { reason, message: messageOf(error) } }
+        const isWrong = reason === 'future' && mayPublish && (await agreesWith(store, now))
+        const refusal = isWrong ? WRONGLY_DATED : { reason, message: messageOf(error) }
+        return { newest: tip, refusal }
       }
       return { newest: tip, refusal: null }
     },
@@ -256,21 +264,30 @@ function createVerifiedChain({ store, config, trust, now }: Pick<FollowDeps, 'st
   }
 }
 
-/** Largest accepted difference between this clock and the publisher's, milliseconds. */
-const AHEAD_MS = DAY_MS
+const WRONGLY_DATED: Refused = {
+  reason: 'ahead',
+  message:
+    'the newest generation is dated in the future, and the clock here is that of the store: its publisher’s was ahead. The ' +
+    'mirror that has it ends it with the next one',
+}
+
+/** Reports whether the clock here is the store's; false where that cannot be known now. */
+async function agreesWith(store: ObjectStore, now: () => number): Promise<boolean> {
+  const off = await deviationFromStore(store, now).catch(() => null)
+  return off !== null && Math.abs(off) <= AHEAD_MS
+}
 
 /** Throws `fleet` with the reason `expired` or `future`. */
 function refuseOtherTime({ generation, publishedAt, expiresAt }: Generation, now: number): void {
-  const here = `the clock here shows ${toIso(now)}`
   if (Date.parse(publishedAt) > now + AHEAD_MS)
     throw refuseGeneration(
       'future',
-      `generation ${generation} is dated ${publishedAt}, and ${here}: correct the clocks`,
+      `generation ${generation} is dated ${publishedAt}, which is in the future by the clock here: correct the clocks`,
     )
   if (expiresAt !== null && now >= Date.parse(expiresAt))
     throw refuseGeneration(
       'expired',
-      `generation ${generation} expired at ${expiresAt} (published at ${publishedAt}; ${here}): no node publishes, or ` +
-        'the store shows old content',
+      `generation ${generation} expired at ${expiresAt} (published at ${publishedAt}) by the clock here: no node publishes, ` +
+        'the store shows old content, or the clock is wrong',
     )
 }

@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../../../base/digest.ts'
 import { MirrorError } from '../../../../base/errors.ts'
-import { HOUR_MS } from '../../../../base/time.ts'
+import { DAY_MS, HOUR_MS } from '../../../../base/time.ts'
 import { type SourceName, SOURCES } from '../../../../base/domain/sources.ts'
 import { combineDigests } from '../../../../store/replication/rows.ts'
 import type { Manifest, ManifestSource } from '../../../bundles/format/manifest.ts'
@@ -21,6 +21,9 @@ import { bundleKey, changesKey } from './object-names.ts'
 
 /** Version of the format on the store that this program writes and reads; docs/fleet-format.md. */
 export const GENERATION_FORMAT = 1
+
+/** Largest accepted difference between the clock here and the publisher's, milliseconds. */
+export const AHEAD_MS = DAY_MS
 
 /** One source in a generation, as its bundles describe it. */
 type GenerationSource = Omit<ManifestSource, 'bases'>

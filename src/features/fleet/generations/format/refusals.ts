@@ -15,8 +15,9 @@ export type GenerationRefusal =
   /** It was published under an older lease than the generation before it. */
   | 'epoch'
   | 'expired'
-  /** It is dated in the future. */
+  /** It is dated in the future; `ahead`: also by the clock of the store, which agrees with the one here, so the next one ends it. */
   | 'future'
+  | 'ahead'
   /** It belongs to another fleet. */
   | 'fleet'
   /** An object that it names does not exist, or has other bytes. */

@@ -1,5 +1,6 @@
 import { DAY_MS } from '../../../../base/time.ts'
 import type { Config } from '../../../../config/schema.ts'
+import type { SigningKey } from '../../../bundles/format/keys.ts'
 import type { SourceName } from '../../../../base/domain/sources.ts'
 import type { ExportedFile, Exporter } from './exporter.ts'
 import type { Generation, KnownGeneration, NamedDelta, NamedFull, NamedObject } from '../format/generation.ts'
@@ -22,6 +23,7 @@ interface ExportChoice {
   readonly store: Pick<ObjectStore, 'head'>
   readonly exporter: Exporter
   readonly config: Pick<Config, 'bundle'>
+  readonly keys: readonly Pick<SigningKey, 'id'>[]
   readonly now: () => number
   /** The newest generation; null: none. */
   readonly before: KnownGeneration | null
@@ -30,8 +32,8 @@ interface ExportChoice {
 
 /**
  * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation. A
- * full bundle is exported when the last one is `bundle.fullDays` old or not on the store any more, a source is new, no state of it is
- * remembered, or the delta since it has become large; then the delta applies to the states since the older one too, so that followers
+ * full bundle is exported when the last one is `bundle.fullDays` old or not on the store any more, a source or a key is new, no state of
+ * it is remembered, or the delta since it has become large; then the delta applies to the states since the older one too, so that followers
  * never need the new one.
  */
 export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
@@ -46,6 +48,7 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
     fullBase === null ||
     bringsSource(since, last) ||
     isOutdated(choice, last.full) ||
+    hasNewKey(choice, last) ||
     isLarge(since, last.full) ||
     !(await isStored(choice.store, last.full))
   const full = isOld ? await exporter.exportFile(null, [...spared, ...sequenceOf(since)]) : null
@@ -87,6 +90,11 @@ function isLarge(delta: ExportedFile | null, full: NamedFull): boolean {
 function bringsSource(delta: ExportedFile | null, { sources }: Generation): boolean {
   const names = Object.keys(delta?.manifest.sources ?? {}) as SourceName[]
   return names.some((name) => sources[name] === undefined)
+}
+
+/** Whether a key did not sign the generation before: mirrors that trust no other one could not begin with its full bundle. */
+function hasNewKey({ keys }: ExportChoice, last: Generation): boolean {
+  return keys.some(({ id }) => !last.keys.includes(id))
 }
 
 function isOutdated({ config, now, reason }: ExportChoice, { createdAt }: NamedFull): boolean {

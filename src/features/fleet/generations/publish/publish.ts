@@ -21,6 +21,7 @@ import { sealGeneration } from '../format/envelope.ts'
 import { type Exporter, type OwnState, createExporter } from './exporter.ts'
 import { type ExportedBundles, exportBundles } from './export-bundles.ts'
 import {
+  AHEAD_MS,
   GENERATION_FORMAT,
   type Generation,
   type KnownGeneration,
@@ -170,6 +171,7 @@ async function reasonToPublish(
   if (newest === null) return 'publish'
   const differs = SOURCES.some((source) => newest.sources[source]?.snapshot !== snapshots[source])
   if (differs) return 'publish'
+  if (Date.parse(newest.publishedAt) > now() + AHEAD_MS) return 'date' // by a clock that was ahead: others refuse it
   const due = Math.max(DATE_MS, config.fleet.maxLagSeconds * 500)
   const confirmed = SOURCES.some(
     (source) => (asOf[source] ?? 0) - Date.parse(newest.sources[source]?.asOf ?? '') >= due,
