@@ -1,4 +1,4 @@
-import { compare, valid } from '@renovatebot/pep440'
+import { clean, compare, valid } from '@renovatebot/pep440'
 import { remember } from '../text.ts'
 import { apkOrder } from './apk.ts'
 import { composerOrder } from './composer.ts'
@@ -6,7 +6,7 @@ import { debOrder, dpkgOrder } from './dpkg.ts'
 import { gemOrder } from './gem.ts'
 import { mavenOrder } from './maven.ts'
 import { nugetOrder } from './nuget.ts'
-import { type VersionOrder, compareDigits, createOrder } from './order.ts'
+import { type VersionOrder, compareDigits, createOrder, plainDigits } from './order.ts'
 import { rpmOrder } from './rpm.ts'
 import { bitnamiOrder, goOrder, juliaOrder, pubOrder, semverOrder, vendorOrder } from './semver.ts'
 
@@ -16,6 +16,9 @@ import { bitnamiOrder, goOrder, juliaOrder, pubOrder, semverOrder, vendorOrder }
  */
 const pypiOrder = createOrder<string>({
   read: (text) => valid(text),
+  // its normal form has commas in a local version
+  write: (text) =>
+    (clean(text) ?? text).replaceAll(',', '.').replace(/^((?:\d+!)?\d+(?:\.\d+)*?)(?:\.0)+(?![.\d])/, '$1'),
   compare: (one, other) => compare(one, other),
 })
 
@@ -24,6 +27,7 @@ const numbersOrder = createOrder<readonly string[]>({
   read(text) {
     return /^\d+(?:[.-]\d+)*$/.test(text) ? text.split(/[.-]/) : null
   },
+  write: (parts) => parts.map(plainDigits).join('.'),
   compare(one, other) {
     for (let i = 0; i < Math.min(one.length, other.length); i++) {
       const difference = compareDigits(one[i] ?? '', other[i] ?? '')
@@ -112,6 +116,20 @@ const OPEN: ReadonlyMap<string | null, RegExp> = new Map([
 /** Returns with what each version begins that a text may be, `4` for `v4`; null: it names a single one. */
 export function openVersion({ base }: Ecosystem, version: string): string | null {
   return OPEN.get(base)?.exec(version.trim())?.[1] ?? null
+}
+
+/**
+ * Returns a version in the one form of all its spellings, as the ecosystem compares them: `1.0-rc1` of PyPI is `1.0rc1`. What is no
+ * single version stays. So does a build that the order ignores: what patches a version may name the patch there alone.
+ */
+export function canonicalVersion(ecosystem: Ecosystem, version: string): string {
+  const { order } = ecosystem
+  if (order?.write === undefined) return version
+  const key = openVersion(ecosystem, version) === null ? order.read(version) : null
+  if (key === null) return version.trim().replace(/^v(?=\d)/i, '')
+  const written = order.write(key)
+  const build = written.includes('+') ? '' : (/\+(?!incompatible$).*$/s.exec(version.trim())?.[0] ?? '')
+  return written + build
 }
 
 /**
