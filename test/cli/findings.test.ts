@@ -191,10 +191,13 @@ longTest('a record claims tags only of those that are judged, by the records tha
 })
 
 test('the packages of a tag are said with what is known less of them, and nothing of what is not', () => {
-  const known = { packages: 33, notJudged: 0, allReleases: 0, binaryNameOnly: 0 }
+  const known = { packages: 33, notJudged: 0, unrecorded: 0, allReleases: 0, binaryNameOnly: 0 }
   expect(packageWords(known)).toBe('33 packages')
   expect(packageWords({ ...known, notJudged: 2, binaryNameOnly: 33 })).toBe(
     '33 packages; 2 not judged, or not completely; 33 judged by their binary name only',
+  )
+  expect(packageWords({ ...known, unrecorded: 30 })).toBe(
+    '33 packages; 30 that no record here is about, in whatever version: a misspelt name looks the same',
   )
 })
 

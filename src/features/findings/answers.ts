@@ -46,6 +46,8 @@ export interface FindingsQuestion {
   readonly idsOfDigest: (digest: string) => readonly string[]
   /** Why the list of tags may lack some; null or absent: it does not. */
   readonly incomplete?: Incompleteness | null
+  /** Why a tag is not judged, as it is now; absent: as it was kept. */
+  readonly whyNotJudged?: (id: string, refusal: string) => string
   /** When the catalog lost a tag, Unix milliseconds; null: it is not known. */
   readonly removedAt?: (id: string) => number | null
 }
@@ -63,7 +65,7 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
         'not_found',
         `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`,
       )
-    return { tags: [tagMessage(tag, reads.listTagsWithoutVex())], next: null }
+    return { tags: [explained(question, tagMessage(tag, reads.listTagsWithoutVex()))], next: null }
   }
   requireWhole(question.incomplete ?? null, 'the findings of all tags take the whole list of tags')
   const [name, owner] = readCursor(onlyValue(query, 'after'))
@@ -72,7 +74,15 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
   const last = found.length > limit ? tags.at(-1) : undefined
   const next = last === undefined ? null : writeCursor([last.name, last.owner])
   const withoutVex = reads.listTagsWithoutVex()
-  return { tags: tags.map((one) => tagMessage(one, withoutVex)), next }
+  return { tags: tags.map((one) => explained(question, tagMessage(one, withoutVex))), next }
+}
+
+type TagMessage = ReturnType<typeof tagMessage>
+
+/** Returns a tag with the reason why it is not judged as it is now. */
+export function explained({ whyNotJudged }: Pick<FindingsQuestion, 'whyNotJudged'>, tag: TagMessage): TagMessage {
+  const { id, notJudgedReason: kept } = tag
+  return kept === null || whyNotJudged === undefined ? tag : { ...tag, notJudgedReason: whyNotJudged(id, kept) }
 }
 
 const NO_SUCH_TAG = 'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'

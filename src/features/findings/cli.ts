@@ -12,11 +12,11 @@ import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
 import { tagRemovedAt } from '../../server/lookup/named.ts'
-import { answerFindings, listChanges, ownerNamed } from './answers.ts'
+import { answerFindings, explained, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
-import type { FindingsReads } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, VEX_GAP, judgedWords, sbomGapWords } from '../../store/findings/words.ts'
+import type { FindingsReads, TagFindings } from '../../store/findings/reads.ts'
+import { NOT_JUDGED, VEX_GAP, gapWords, judgedWords, tagGaps } from '../../store/findings/words.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { createWhyNotJudged, reasonsNotJudged } from '../lookup/tag.ts'
@@ -127,11 +127,13 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   const json = answerFindings(stored.config, missingBy(stored.reads), (reads) => {
     const id = idOfJudged(stored, reads, name)
     const tag = reads.readTag(id)
-    const tags = tag === null ? [] : [explained(stored, tagMessage(tag, reads.listTagsWithoutVex()))]
+    const by = { whyNotJudged: createWhyNotJudged(stored) }
+    const tags = tag === null ? [] : [explained(by, tagMessage(tag, reads.listTagsWithoutVex()))]
     return { tags, ...listSince(reads, asked, id) }
   })
   const [tag] = json.tags
-  const found = tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown')]
+  const found =
+    tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown', gapWords(tag))]
   const { since, changes, next } = json
   const isJudged = tag?.counts !== undefined || json.tag?.removed === true
   const empty = isJudged ? `no change since ${since}` : 'whether anything changed is not known: the tag is not judged'
@@ -144,7 +146,6 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
         ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
         : []),
       ...terminalLines({ parts: found }),
-      ...[tag?.sbomGap, tag?.vexGap].filter((gap) => typeof gap === 'string'),
       '',
       ...(changes.length === 0 ? [] : [`changes since ${since}`]),
       ...terminalLines({ parts: [table] }),
@@ -154,12 +155,6 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     ],
     table,
   }
-}
-
-/** Returns a tag with the reason why it is not judged as it is now. */
-function explained(stored: LookupCall, tag: ReturnType<typeof tagMessage>): ReturnType<typeof tagMessage> {
-  const { id, notJudgedReason: kept } = tag
-  return kept === null ? tag : { ...tag, notJudgedReason: createWhyNotJudged(stored)(id, kept) }
 }
 
 /** Names the command that has the findings of a tag themselves, or why there are none; nothing for a tag that was removed. */
@@ -226,13 +221,15 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
   if (counts.tags === 0)
     requireWhole(stored.catalog.whyIncomplete(TAGS), 'no tag is judged: none is stored of the list of tags')
   const more = `more exist than these ${tags.length}: --limit shows up to 1000`
-  const table = tagsToFix(tags, tags.length < counts.judged ? { more } : {})
+  const messages = tags.map((one) => tagMessage(one, withoutVex))
+  const gapsOf = (one: TagFindings): string[] => gapWords(tagGaps(one, withoutVex))
+  const table = tagsToFix(tags, gapsOf, tags.length < counts.judged ? { more } : {})
   return {
-    json: { ...json, tags: tags.map((one) => tagMessage(one, withoutVex)), notJudged: reasons },
+    json: { ...json, tags: messages, notJudged: reasons },
     lines: [
       ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
-      ...tags.flatMap(({ name, incomplete }) =>
-        incomplete === null ? [] : ['', `${name}: ${sbomGapWords(incomplete)}`],
+      ...messages.flatMap(({ name, sbomGap, recordGap }) =>
+        [sbomGap, recordGap].flatMap((gap) => (gap === null ? [] : ['', `${name}: ${gap}`])),
       ),
       ...(withoutVex.length === 0 ? [] : ['', `${counted(withoutVex.length, 'tag')}: ${VEX_GAP}`]),
       ...(reasons.length === 0 ? [] : ['', 'what is stored of a tag that is not judged: patchmirror show TAG']),

@@ -6,6 +6,7 @@ import { respondUnstored } from '../../server/http/response.ts'
 import { missingOf } from '../../server/snapshot/missing.ts'
 import { refuseStale } from '../../server/snapshot/stale.ts'
 import type { Config } from '../../config/schema.ts'
+import { createWhyNotJudged } from '../lookup/tag.ts'
 import { findTags, tagRemovedAt } from '../../server/lookup/named.ts'
 import { CAUSES, type FindingsReads } from '../../store/findings/reads.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -24,10 +25,7 @@ const DIGEST = /(?:^|@)(?:sha\d+:)?[\da-f]{8,}$/i
  * Creates `/-/tags/findings`, what records say about the SBOMs of the mirrored tags, and `/-/tags/changes`, what changed in
  * that. Both are of the catalog, and take what opens it: a local key.
  */
-export function createFindingsRoutes(
-  config: Config,
-  reads: Pick<Reads, 'catalog' | 'changes' | 'snapshots' | 'runs' | 'osv'>,
-): ServerPlugin {
+export function createFindingsRoutes(config: Config, reads: Reads): ServerPlugin {
   const idsOfDigest = (text: string): string[] =>
     DIGEST.test(text) ? findTags(reads.catalog, text).map(({ id }) => id) : []
   const missing: MissingOf = (source, snapshot) => missingOf(reads, source, snapshot)
@@ -44,12 +42,17 @@ export function createFindingsRoutes(
       answer(call) {
         const origin = served.knownOrigin('osv')
         if (origin !== null) refuseStale(origin)
-        const incomplete = reads.catalog.whyIncomplete(TAGS)
+        const asked = {
+          query: call.query,
+          now: now(),
+          idsOfDigest,
+          removedAt,
+          incomplete: reads.catalog.whyIncomplete(TAGS),
+          whyNotJudged: createWhyNotJudged({ config, reads }),
+        }
         send(
           call,
-          answerFindings(config, missing, (from) =>
-            answer(from, { query: call.query, now: now(), idsOfDigest, removedAt, incomplete }),
-          ),
+          answerFindings(config, missing, (from) => answer(from, asked)),
         )
         return undefined
       },
@@ -136,6 +139,7 @@ const FINDINGS_CONTRACT: PathOperation = {
             sboms: LIST,
             notJudgedReason: MAYBE_TEXT,
             sbomGap: MAYBE_TEXT,
+            recordGap: MAYBE_TEXT,
             vexGap: MAYBE_TEXT,
           }),
         },

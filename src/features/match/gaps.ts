@@ -2,7 +2,7 @@ import { differentSystems } from '../../base/identity/surroundings.ts'
 import { describeMissing } from '../../server/snapshot/missing.ts'
 import { counted, nounOf, plainText } from '../../base/text.ts'
 import { NO_AGE, ageSecondsOf } from '../../base/domain/sources.ts'
-import { VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
+import { NO_COMPONENTS, VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
 import type { MatchPatches } from './judging/finding.ts'
 import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
 
@@ -46,8 +46,8 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
 }
 
 function describeUnjudged(packages: number): string {
-  const what = packages === 0 ? 'has no components' : 'has no component that could be judged'
-  return `the SBOM ${what}: nothing is known about its vulnerabilities`
+  if (packages === 0) return NO_COMPONENTS
+  return 'the SBOM has no component that could be judged: nothing is known about its vulnerabilities'
 }
 
 /** Releases that are named in a text. */

@@ -65,11 +65,6 @@ export function createTagList(db: Db) {
      */
     listFindingsPage: (tag: number, text: string, limit: number, offset: number): ListedFinding[] =>
       page.all({ tag, text, limit, offset }),
-    /** Packages of a tag that were compared, and have no finding. */
-    listClearOf: all<[tag: number], ListedComponent>(
-      `SELECT c.ecosystem, c.name, c.version, c.asked, c.gap FROM tag_component t JOIN component c ON c.id = t.component
-       WHERE t.tag = ? AND c.gap IN (0, 3) AND NOT EXISTS (SELECT 1 FROM finding f WHERE f.component = c.id)`,
-    ),
     /** When findings of a tag came, as far as changes name them: Unix milliseconds, the last time. */
     listNewOf: all<[owner: string], { record: string; name: string; at: number }>(
       `SELECT d.value ->> 1 AS record, d.value ->> 2 AS name, max(l.at) AS at FROM log l, json_each(l.details) d

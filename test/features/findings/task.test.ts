@@ -174,7 +174,7 @@ longTest('a catalog that is replaced while the tags are judged makes none of the
   const followed = { store, during, catalog, now }
   const rules = createVexRules(followed)
   const age = { isBack: false }
-  const input = { ...followed, age, views: views.current(), rules, isPatched: () => false }
+  const input = { ...followed, age, views: views.current(), generation: 'a', rules, isPatched: () => false }
   await expect(followTags(input)).rejects.toMatchObject({ code: 'locked' })
   expect(readFindings(dir, (reads) => reads.readTag(tag))).toEqual(before)
   await bench.judge()

@@ -9,8 +9,9 @@ import { describeDates } from '../../../../server/lookup/dates.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
 import type { ListedFinding } from '../../../../store/findings/tag-list.ts'
-import { VEX_GAP, notJudgedYet, sbomGapWords } from '../../../../store/findings/words.ts'
+import { gapWords, notJudgedYet, tagGaps } from '../../../../store/findings/words.ts'
 import { tagFindingsPart } from '../../../lookup/change-tables.ts'
+import { createWhyNotJudged } from '../../../lookup/tag.ts'
 import type { Block } from '../../blocks.ts'
 import { answerBlocks } from '../../links.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
@@ -19,7 +20,6 @@ import { type SaidOfFinding, createRecordReader } from './fixes.ts'
 import { requireTagFindings } from './log.ts'
 import { compareOthers } from './others.ts'
 import { reasonsOf } from './ruled.ts'
-import { unrecordedNotes } from './unrecorded.ts'
 
 /** Findings on a page: their records are read for it. */
 const PAGE = 50
@@ -33,7 +33,9 @@ export function loadTagFindings(call: PageCall): PageView {
     if (found.readState()?.beganAt === null) throw new MirrorError('not_ready', notJudgedYet(found.countTags()))
     if (tag === null) throw new MirrorError('not_found', `this mirror has judged no tag of the id ${clip(id, 200)}`)
     const title = `Findings of ${clip(tag.name, 200)}`
-    const blocks = answerBlocks(call, { parts: [tagFindingsPart(tag.refusal ?? tag)] })
+    const gaps = gapWords(tagGaps(tag, found.listTagsWithoutVex()))
+    const judged = tag.refusal === null ? tag : createWhyNotJudged(call)(id, tag.refusal)
+    const blocks = answerBlocks(call, { parts: [tagFindingsPart(judged, gaps)] })
     const more: Block = { kind: 'facts', rows: [['tag', link(tag.name, call.ui('tag', { id }))]] }
     const listed = tag.refusal === null ? [formOf(call, id), tableOf(call, found, tag)] : []
     return { title, blocks: [more, ...blocks, ...listed] }
@@ -69,9 +71,6 @@ function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block 
     ...(isCurrent ? [] : ['what other tags have is shown after that']),
     ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
-    ...(tag.incomplete === null ? [] : [sbomGapWords(tag.incomplete)]),
-    ...(found.listTagsWithoutVex().includes(tag.owner) ? [VEX_GAP] : []),
-    ...(at === 0 ? unrecordedNotes(call, found, tag) : []),
     'a package that is listed by several package URLs counts once',
     'new since is the change that named the finding last; of what the first judgement of the tag found it is not known',
   ]

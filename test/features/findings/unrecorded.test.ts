@@ -1,0 +1,70 @@
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { listTags } from '../../../src/features/findings/answers.ts'
+import { Database } from '../../../src/store/database/sqlite.ts'
+import { catalogEnv } from '../../support/catalog/mirror.ts'
+import { commandHost } from '../../support/hosted.ts'
+import { longTest, test } from '../../support/tables.ts'
+import { affecting, openFindingsBench, readFindings, sbomOf } from './fixtures.ts'
+
+const command = commandHost()
+
+/** Opens a mirror of a tag with an SBOM of these packages; `ask`: a command, `list`: what HTTP answers of the tag. */
+async function openTag(...purls: readonly string[]) {
+  const bench = await openFindingsBench()
+  const { dir, sandbox } = bench
+  const [tag = '', other = ''] = sandbox.service.ids('tags')
+  sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('i', ...purls))
+  const env = {
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: dir,
+    PATCHMIRROR_CATALOG_SCOPE: 'all',
+    ...catalogEnv(sandbox),
+  }
+  const question = { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }
+  return {
+    ...bench,
+    tag,
+    other,
+    list: () => readFindings(dir, (reads) => listTags(reads, question).tags),
+    ask: async (...words: string[]): Promise<string> => (await command(words, env, dir)).out,
+  }
+}
+
+test('a tag says how many of its packages no record is about, and when nothing of it was compared with any', async () => {
+  const bench = await openTag('pkg:npm/left@1.0.0', 'pkg:npm/lfet@1.0.0', 'pkg:nowhere/x@1')
+  const { tag, list, ask } = bench
+  await bench.crawl()
+  await bench.publish({ 'A-1': affecting('npm', 'left', '0.9.0'), 'B-1': affecting('npm', 'right', null) })
+  await bench.judge()
+  expect(list()).toMatchObject([{ recordGap: null, counts: { packages: 4, notJudged: 2, unrecorded: 1, findings: 0 } }])
+  expect(await ask('list', 'findings', tag)).toContain('1 that no record here is about, in whatever version')
+  await bench.publish({ 'A-1': null })
+  await bench.judge()
+  const gap = 'no package of the SBOM was wholly compared with any record'
+  expect(list()).toMatchObject([{ recordGap: expect.stringContaining(gap) as string, counts: { unrecorded: 2 } }])
+  expect(await ask('list', 'findings', tag)).toContain(gap)
+  expect(await ask('list', 'findings')).toContain(`: ${gap}`)
+  expect(await ask('list', 'findings', '--csv')).toContain(gap)
+  expect(bench.known()).toEqual(await bench.fresh())
+  await bench.publish({ 'A-2': affecting('npm', 'lfet', null) })
+  await bench.judge()
+  expect(list()).toMatchObject([{ recordGap: null, counts: { unrecorded: 1, findings: 1 } }])
+})
+
+longTest('a tag of several SBOMs says which of them could not be read, and is not judged as whole', async () => {
+  const bench = await openTag('pkg:npm/left@1.0.0')
+  const { dir, sandbox, tag, other, list, ask } = bench
+  sandbox.service.writeArtifact('tag', other, 'sbom', JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.1' }))
+  await bench.crawl()
+  const db = new Database(join(dir, 'mirror.db'))
+  const links = (id: string) => `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
+  db.exec(`UPDATE catalog_answer SET links = json_insert(${links(tag)}, '$[#]', json_extract(${links(other)}, '$[0]'))
+    WHERE path = '/v1/tags/${tag}/sbom'`)
+  db.close()
+  await bench.publish({ 'A-1': affecting('npm', 'left', null) })
+  await bench.judge()
+  const gap = 'judged by its other SBOMs alone'
+  expect(list()).toMatchObject([{ sbomGap: expect.stringContaining(gap) as string, counts: { findings: 1 } }])
+  expect(await ask('list', 'findings', tag)).toContain(gap)
+})
