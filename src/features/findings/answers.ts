@@ -42,8 +42,8 @@ export interface FindingsQuestion {
   readonly query: URLSearchParams
   /** Unix milliseconds. */
   readonly now: number
-  /** Ids of the mirrored tags that a digest names. */
-  readonly idsOfDigest: (digest: string) => readonly string[]
+  /** Ids of the mirrored tags that a digest, a reference or a repository names. */
+  readonly idsNamed: (text: string) => readonly string[]
   /** Why the list of tags may lack some; null or absent: it does not. */
   readonly incomplete?: Incompleteness | null
   /** Why a tag is not judged, as it is now; absent: as it was kept. */
@@ -85,17 +85,18 @@ export function explained({ whyNotJudged }: Pick<FindingsQuestion, 'whyNotJudged
   return kept === null || whyNotJudged === undefined ? tag : { ...tag, notJudgedReason: whyNotJudged(id, kept) }
 }
 
-const NO_SUCH_TAG = 'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'
+const NO_SUCH_TAG =
+  'this mirror has judged no tag of this id, name, digest or reference: a name is such as library/python:3.12'
 
-/** Returns the id of the tag that an id, a name or a digest names, which may be gone. Throws `not_found`. */
+/** Returns the id of the tag that an id, a name, a digest or a reference names, which may be gone. Throws `not_found`. */
 export function ownerNamed(
   reads: FindingsReads,
-  { idsOfDigest, incomplete = null }: Pick<FindingsQuestion, 'idsOfDigest' | 'incomplete'>,
+  { idsNamed, incomplete = null }: Pick<FindingsQuestion, 'idsNamed' | 'incomplete'>,
   text: string,
 ): string {
   if (reads.readTag(text) !== null || reads.listLogOf(text, 1).length > 0) return text
   const named = reads.listTagsNamed(text).map(({ owner }) => owner)
-  const present = named.length > 0 ? named : idsOfDigest(text)
+  const present = named.length > 0 ? named : idsNamed(text)
   const ids = present.length > 0 ? present : reads.listOwnersLogged(text)
   const [id] = ids
   if (id === undefined) {

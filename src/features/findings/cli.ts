@@ -107,7 +107,7 @@ function listSince(reads: FindingsReads, { at, since, limit, removedAt }: Asked,
   const list = (of: string) => {
     const query = new URLSearchParams({ limit: String(limit) })
     for (const [name, value] of Object.entries({ since: of, tag })) if (value !== null) query.set(name, value)
-    return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [], removedAt })
+    return listChanges(reads, { query, now: Date.now(), idsNamed: () => [], removedAt })
   }
   const found = list(at)
   if (found.complete) return { since: at, ...found }
@@ -172,7 +172,7 @@ function idOfJudged(stored: LookupCall, reads: FindingsReads, name: string): str
     const isGone = reads.listLogOf(name, 1).length > 0 || reads.listOwnersLogged(name).length > 0
     const isUnnamed = error instanceof MirrorError && ['not_found', 'not_ready'].includes(error.code)
     if (!isUnnamed || !isGone) throw error
-    return ownerNamed(reads, { idsOfDigest: () => [] }, name)
+    return ownerNamed(reads, { idsNamed: () => [] }, name)
   }
 }
 

@@ -18,16 +18,13 @@ import type { PathOperation } from '../../server/contract/openapi.ts'
 
 const PATH = '/-/tags/findings'
 const LOG_PATH = '/-/tags/changes'
-/** A digest, whole or shortened, of an image: what takes a search of the catalog to find. */
-const DIGEST = /(?:^|@)(?:sha\d+:)?[\da-f]{8,}$/i
 
 /**
  * Creates `/-/tags/findings`, what records say about the SBOMs of the mirrored tags, and `/-/tags/changes`, what changed in
  * that. Both are of the catalog, and take what opens it: a local key.
  */
 export function createFindingsRoutes(config: Config, reads: Reads): ServerPlugin {
-  const idsOfDigest = (text: string): string[] =>
-    DIGEST.test(text) ? findTags(reads.catalog, text).map(({ id }) => id) : []
+  const idsNamed = (text: string): string[] => findTags(reads.catalog, text).map(({ id }) => id)
   const missing: MissingOf = (source, snapshot) => missingOf(reads, source, snapshot)
   const removedAt = (id: string): number | null => tagRemovedAt(reads, id)
   const route = (
@@ -45,7 +42,7 @@ export function createFindingsRoutes(config: Config, reads: Reads): ServerPlugin
         const asked = {
           query: call.query,
           now: now(),
-          idsOfDigest,
+          idsNamed,
           removedAt,
           incomplete: reads.catalog.whyIncomplete(TAGS),
           whyNotJudged: createWhyNotJudged({ config, reads }),
@@ -117,7 +114,7 @@ const LIMIT = {
 const TAG = {
   name: 'tag',
   in: 'query' as const,
-  description: 'The id, name or digest of one.',
+  description: 'The id, name, digest or reference of one.',
   schema: { ...TEXT, minLength: 1 },
 }
 

@@ -24,9 +24,6 @@ export function packagesIn(sboms: readonly InputSbom[], of: string): ListedPacka
   )
 }
 
-/** Longest name, digest or id of a tag, characters. */
-const LONGEST_NAME = 1_000
-
 /**
  * Returns the packages in the mirrored SBOMs of the tag that a name, digest or id names. Throws `not_found` where it names
  * none or several, or the tag has no SBOM here; `not_ready` where that is to come, or cannot be read; `bad_request`.
@@ -34,7 +31,7 @@ const LONGEST_NAME = 1_000
  */
 export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string, maxBytes?: number): ListedPackages {
   const name = text.slice(0, 100)
-  const [tag, another] = text.length > LONGEST_NAME ? [] : findTags(catalog, text)
+  const [tag, another] = findTags(catalog, text)
   if (tag === undefined) {
     requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag is named ${name}: ${NOT_NAMED}`)
     throw new MirrorError('not_found', `no mirrored tag is named ${name}`)

@@ -83,8 +83,12 @@ export const MOST_TAGS = 1000
 /** What a look-up in the list of tags found that finds nothing, in words. */
 export const NOT_NAMED = "what is stored of the service's list of tags does not name it"
 
+/** Longest id, name, digest or reference of a tag, characters. */
+const LONGEST_NAME = 1_000
+
 /** Returns the listed tags that an id, a digest, a reference or a repository names; at most `MOST_TAGS`. */
 export function findTags(catalog: Reads['catalog'], text: string): readonly TagItem[] {
+  if (text.length > LONGEST_NAME) return []
   const list = catalog.readList(TAGS)
   const own = list === null ? null : catalog.readEntry(list.id, text)
   if (own !== null) return [own]

@@ -21,7 +21,7 @@ async function openTag(...purls: readonly string[]) {
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     ...catalogEnv(sandbox),
   }
-  const question = { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }
+  const question = { query: new URLSearchParams({ tag }), now: 0, idsNamed: () => [] }
   return {
     ...bench,
     tag,
