@@ -52,6 +52,27 @@ test('a tag says how many of its packages no record is about, and when nothing o
   expect(list()).toMatchObject([{ recordGap: null, counts: { unrecorded: 1, findings: 1 } }])
 })
 
+longTest('a record that cannot be compared with a package of a tag is not said to be in no tag', async () => {
+  const bench = await openTag('pkg:npm/left@1.0.0')
+  const { ask } = bench
+  const of = async (record: string) => ({
+    out: await ask('show', record),
+    json: JSON.parse(await ask('show', record, '--json')) as object,
+  })
+  await bench.crawl()
+  await bench.publish({
+    'A-1': { affected: [{ package: { ecosystem: 'npm', name: 'left' }, ranges: [{ type: 'GIT', events: [] }] }] },
+    'B-1': affecting('npm', 'left', '0.9.0'),
+  })
+  await bench.judge()
+  const open = await of('A-1')
+  expect(open.out).toContain('no judged tag is known to have it; 1 tag may have it')
+  expect(open.json).toMatchObject({ tags: { listed: [], count: 0, uncertain: 1, counts: { judged: 4 } } })
+  const clear = await of('B-1')
+  expect(clear.out).toContain('none of the 4 judged tags has it')
+  expect(clear.json).toMatchObject({ tags: { count: 0, uncertain: 0 } })
+})
+
 longTest('a tag of several SBOMs says which of them could not be read, and is not judged as whole', async () => {
   const bench = await openTag('pkg:npm/left@1.0.0')
   const { dir, sandbox, tag, other, list, ask } = bench

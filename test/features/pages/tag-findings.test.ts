@@ -259,6 +259,10 @@ longTest('what VEX rules out, an older version or an absent package is no fix', 
   expect(elsewhere(bench.rowsOf(tag))).toBe(
     `the package is not contained in ${name} ${day}, by what its SBOM identifies`,
   )
+  const incomplete = JSON.parse(sbomOf('image1', 'pkg:npm/else@1.0.0')) as object
+  bench.write(1, 'sbom', JSON.stringify({ ...incomplete, compositions: [{ aggregate: 'incomplete' }] }))
+  await bench.update()
+  expect(elsewhere(bench.rowsOf(tag))).toBe(`not known of 1 of 1 other tag${NOT_JUDGED}`)
   bench.write(1, 'sbom', sbomOf('image1', 'pkg:pypi/shared@9.0'))
   await bench.update()
   expect(elsewhere(bench.rowsOf(tag))).toBe(`not known of 1 of 1 other tag${NOT_JUDGED}`)
