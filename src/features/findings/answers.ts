@@ -8,7 +8,7 @@ import { type Incompleteness, requireWhole } from '../../store/catalog/completen
 import { readFindings } from '../../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../../store/findings/message.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, notJudgedYet, whyNoTags } from '../../store/findings/words.ts'
+import { type KnownOfTags, NOT_JUDGED, notJudgedYet, whyNoTags } from '../../store/findings/words.ts'
 import { type MissingOf, stateMessage, tagMessage } from './messages.ts'
 
 /** Tags or changes on a page, and the most. */
@@ -48,13 +48,16 @@ export interface FindingsQuestion {
   readonly incomplete?: Incompleteness | null
   /** Why a tag is not judged, as it is now; absent: as it was kept. */
   readonly whyNotJudged?: (id: string, refusal: string) => string
+  /** Why the stored SBOM of a tag may be of an earlier image; absent: that is not asked. */
+  readonly whySbomOld?: KnownOfTags['whySbomOld']
   /** When the catalog lost a tag, Unix milliseconds; null: it is not known. */
   readonly removedAt?: (id: string) => number | null
 }
 
 /** The tags in the order of their names, or the one that `tag` names. Throws `bad_request`, `not_found`. */
 export function listTags(reads: FindingsReads, question: FindingsQuestion) {
-  const { query } = question
+  const { query, whySbomOld = () => null } = question
+  const known = { withoutVex: reads.listTagsWithoutVex(), whySbomOld }
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
   const named = namedValue(query, 'tag')
   if (named !== null) {
@@ -65,7 +68,7 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
         'not_found',
         `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`,
       )
-    return { tags: [explained(question, tagMessage(tag, reads.listTagsWithoutVex()))], next: null }
+    return { tags: [explained(question, tagMessage(tag, known))], next: null }
   }
   requireWhole(question.incomplete ?? null, 'the findings of all tags take the whole list of tags')
   const [name, owner] = readCursor(onlyValue(query, 'after'))
@@ -73,8 +76,7 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
   const tags = found.slice(0, limit)
   const last = found.length > limit ? tags.at(-1) : undefined
   const next = last === undefined ? null : writeCursor([last.name, last.owner])
-  const withoutVex = reads.listTagsWithoutVex()
-  return { tags: tags.map((one) => explained(question, tagMessage(one, withoutVex))), next }
+  return { tags: tags.map((one) => explained(question, tagMessage(one, known))), next }
 }
 
 type TagMessage = ReturnType<typeof tagMessage>

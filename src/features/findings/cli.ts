@@ -16,7 +16,8 @@ import { answerFindings, explained, listChanges, ownerNamed } from './answers.ts
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { FindingsReads, TagFindings } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, VEX_GAP, gapWords, judgedWords, tagGaps } from '../../store/findings/words.ts'
+import { type KnownOfTags, NOT_JUDGED, VEX_GAP, gapWords, judgedWords, tagGaps } from '../../store/findings/words.ts'
+import { whySbomOld } from '../../documents/sboms/mirrored.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { createWhyNotJudged, reasonsNotJudged } from '../lookup/tag.ts'
@@ -128,7 +129,8 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     const id = idOfJudged(stored, reads, name)
     const tag = reads.readTag(id)
     const by = { whyNotJudged: createWhyNotJudged(stored) }
-    const tags = tag === null ? [] : [explained(by, tagMessage(tag, reads.listTagsWithoutVex()))]
+    const tags =
+      tag === null ? [] : [explained(by, tagMessage(tag, knownOfTags(stored.reads, reads.listTagsWithoutVex())))]
     return { tags, ...listSince(reads, asked, id) }
   })
   const [tag] = json.tags
@@ -155,6 +157,10 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     ],
     table,
   }
+}
+
+function knownOfTags(reads: LookupCall['reads'], withoutVex: readonly string[]): KnownOfTags {
+  return { withoutVex, whySbomOld: (id) => whySbomOld(reads, id) }
 }
 
 /** Names the command that has the findings of a tag themselves, or why there are none; nothing for a tag that was removed. */
@@ -221,8 +227,9 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
   if (counts.tags === 0)
     requireWhole(stored.catalog.whyIncomplete(TAGS), 'no tag is judged: none is stored of the list of tags')
   const more = `more exist than these ${tags.length}: --limit shows up to 1000`
-  const messages = tags.map((one) => tagMessage(one, withoutVex))
-  const gapsOf = (one: TagFindings): string[] => gapWords(tagGaps(one, withoutVex))
+  const known = knownOfTags(stored, withoutVex)
+  const messages = tags.map((one) => tagMessage(one, known))
+  const gapsOf = (one: TagFindings): string[] => gapWords(tagGaps(one, known))
   const table = tagsToFix(tags, gapsOf, tags.length < counts.judged ? { more } : {})
   return {
     json: { ...json, tags: messages, notJudged: reasons },

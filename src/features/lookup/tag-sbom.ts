@@ -2,7 +2,7 @@ import { TAGS } from '../../base/domain/resources.ts'
 import { NOT_NAMED, findTags } from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../../documents/sboms/mirrored.ts'
+import { readMirroredSbom, sbomDigestsOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { LookupCall } from './snapshot.ts'
 
@@ -17,7 +17,9 @@ export function sbomsOfTag(stored: Pick<LookupCall, 'reads' | 'use'>, name: stri
   const digests = sbomDigestsOf(stored.reads, id)
   if (digests.length === 0)
     throw new MirrorError('not_ready', `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`)
-  return digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), tag: id }))
+  const outdated = whySbomOld(stored.reads, id)
+  const more = { tag: id, ...(outdated !== null && { outdated }) }
+  return digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), ...more }))
 }
 
 /** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */

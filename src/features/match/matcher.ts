@@ -129,6 +129,7 @@ async function matchSbom(
     patches,
     systems,
     incomplete: sbom.incomplete,
+    outdated: sbom.outdated,
     unreadReleases,
   }
   const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)

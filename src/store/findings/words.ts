@@ -5,12 +5,23 @@ import type { FindingChange, FindingChangeCounts, GoneReason, TagFindings } from
 export const VEX_GAP =
   'some VEX of the tag itself is damaged or could not be fetched: what other VEX says of a package alone rules nothing out'
 
-/** Returns what is not known of a tag, in words; null: nothing of the kind. `withoutVex`: tags of whose own VEX some is not known. */
-export function tagGaps(tag: TagFindings, withoutVex: readonly string[]) {
+/** What is known of tags beside their findings. */
+export interface KnownOfTags {
+  /** Ids of the tags of whose own VEX some is not known. */
+  readonly withoutVex: readonly string[]
+  /** Why the stored SBOM of a tag may be of an earlier image, in words; null: nothing says so. */
+  readonly whySbomOld: (id: string) => string | null
+}
+
+/** Returns what is not known of a tag, in words; null: nothing of the kind. */
+export function tagGaps(tag: TagFindings, { withoutVex, whySbomOld }: KnownOfTags) {
+  const { owner, refusal, sbomGap } = tag
+  const isJudged = refusal === null
+  const ofSbom = [isJudged ? whySbomOld(owner) : null, sbomGap].filter((gap) => gap !== null)
   return {
-    sbomGap: tag.sbomGap,
-    recordGap: tag.refusal === null ? recordGapWords(tag) : null,
-    vexGap: withoutVex.includes(tag.owner) ? VEX_GAP : null,
+    sbomGap: ofSbom.length === 0 ? null : ofSbom.join('; '),
+    recordGap: isJudged ? recordGapWords(tag) : null,
+    vexGap: withoutVex.includes(owner) ? VEX_GAP : null,
   }
 }
 

@@ -52,6 +52,34 @@ test('a tag says how many of its packages no record is about, and when nothing o
   expect(list()).toMatchObject([{ recordGap: null, counts: { unrecorded: 1, findings: 1 } }])
 })
 
+longTest('a tag that changed, and whose new SBOM could not be fetched, is not judged as it is now', async () => {
+  const bench = await openTag('pkg:npm/left@1.0.0')
+  const { sandbox, tag, ask, dir } = bench
+  await bench.crawl()
+  await bench.publish({ 'A-1': affecting('npm', 'left', '0.9.0') })
+  await bench.judge()
+  const [{ name } = { name: '' }] = bench.list()
+  const said = async () => {
+    const matched = await command(['match', name, '--json', '--fail-on', 'any'], { PATCHMIRROR_DATA_DIR: dir }, dir)
+    const { gaps } = JSON.parse(matched.out) as { gaps: { code: string; reason: string }[] }
+    const ofSbom = gaps.filter(({ code }) => code === 'sbom').map(({ reason }) => reason)
+    return { code: matched.code, ofSbom, list: await ask('list', 'findings', tag) }
+  }
+  const gap = 'not fetched since the tag changed, and may be of an earlier image'
+  const before = await said()
+  expect([before.code, before.ofSbom, before.list.includes(gap)]).toEqual([0, [], false])
+  const fault = sandbox.faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 500 })
+  sandbox.service.change('tags', tag, { digest: `sha256:${'9'.repeat(64)}` })
+  await bench.run('catalog')
+  await bench.judge()
+  const after = await said()
+  expect([after.code, after.ofSbom, after.list.includes(gap)]).toEqual([3, [expect.stringContaining(gap)], true])
+  fault.clear()
+  await bench.crawl()
+  await bench.judge()
+  expect(await said()).toMatchObject({ code: 0, ofSbom: [] })
+})
+
 longTest('a record that cannot be compared with a package of a tag is not said to be in no tag', async () => {
   const bench = await openTag('pkg:npm/left@1.0.0')
   const { ask } = bench

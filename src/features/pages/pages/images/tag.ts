@@ -3,6 +3,7 @@ import { MirrorError } from '../../../../base/errors.ts'
 import { requestedPath } from '../../../../server/catalog/not-found.ts'
 import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import { type Fields, fieldsOf } from '../../../../base/json/objects.ts'
+import { whySbomOld } from '../../../../documents/sboms/mirrored.ts'
 import type { DocumentLink, Part } from '../../../../answers/answer.ts'
 import { tagFindingsPart } from '../../../lookup/change-tables.ts'
 import { type ArtifactKind, artifactParts, createWhyNotJudged, readArtifacts, tagAnswer } from '../../../lookup/tag.ts'
@@ -59,7 +60,8 @@ function findingsOrWhyNot(call: PageCall, id: string): Block[] {
 
 function partOf(call: PageCall, tag: TagFindings, withoutVex: readonly string[]): Part {
   const judged = tag.refusal === null ? tag : createWhyNotJudged(call)(tag.owner, tag.refusal)
-  return tagFindingsPart(judged, gapWords(tagGaps(tag, withoutVex)))
+  const known = { withoutVex, whySbomOld: (id: string) => whySbomOld(call.reads, id) }
+  return tagFindingsPart(judged, gapWords(tagGaps(tag, known)))
 }
 
 /** What records say about the SBOM of a tag, or why that is not known; nothing where the settings have no tags judged. */

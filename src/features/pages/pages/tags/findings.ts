@@ -5,6 +5,7 @@ import { MirrorError } from '../../../../base/errors.ts'
 import { clip, counted } from '../../../../base/text.ts'
 import { toIso } from '../../../../base/time.ts'
 import { disagrees } from '../../../../documents/records/severity.ts'
+import { whySbomOld } from '../../../../documents/sboms/mirrored.ts'
 import { describeDates } from '../../../../server/lookup/dates.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
@@ -33,7 +34,8 @@ export function loadTagFindings(call: PageCall): PageView {
     if (found.readState()?.beganAt === null) throw new MirrorError('not_ready', notJudgedYet(found.countTags()))
     if (tag === null) throw new MirrorError('not_found', `this mirror has judged no tag of the id ${clip(id, 200)}`)
     const title = `Findings of ${clip(tag.name, 200)}`
-    const gaps = gapWords(tagGaps(tag, found.listTagsWithoutVex()))
+    const known = { withoutVex: found.listTagsWithoutVex(), whySbomOld: (one: string) => whySbomOld(call.reads, one) }
+    const gaps = gapWords(tagGaps(tag, known))
     const judged = tag.refusal === null ? tag : createWhyNotJudged(call)(id, tag.refusal)
     const blocks = answerBlocks(call, { parts: [tagFindingsPart(judged, gaps)] })
     const more: Block = { kind: 'facts', rows: [['tag', link(tag.name, call.ui('tag', { id }))]] }
