@@ -17,8 +17,8 @@ interface JudgedBy {
   readonly patches: MatchPatches
   /** The SBOM's own word that it does not list all; absent: it does not say so. */
   readonly incomplete?: string | undefined
-  /** Why it may be of an earlier image than the one that is meant; absent: nothing says so. */
-  readonly outdated?: string | undefined
+  /** Why it may be of another image than the one that is meant; absent: nothing says so. */
+  readonly ofAnother?: string | undefined
   /** The operating systems that the SBOM names. */
   readonly systems: readonly string[]
   /** Releases that it names, and that are not known here. */
@@ -34,7 +34,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const gaps: readonly [MatchGap['code'], string | null][] = [
     ['components', by.judged > 0 ? null : describeUnjudged(by.packages)],
     ['sbom', by.incomplete === undefined ? null : sbomGapWords(by.incomplete)],
-    ['sbom', by.outdated ?? null],
+    ['sbom', by.ofAnother ?? null],
     ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
     ['records', describeMissing('osv', snapshot)],
     ['records', describeScope(snapshot.scope, by.partEcosystems)],

@@ -129,7 +129,7 @@ async function matchSbom(
     patches,
     systems,
     incomplete: sbom.incomplete,
-    outdated: sbom.outdated,
+    ofAnother: sbom.ofAnother,
     unreadReleases,
   }
   const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)
