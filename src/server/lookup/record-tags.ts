@@ -29,7 +29,7 @@ export interface KnownRecordTags extends RecordTags {
  */
 export function readRecordTags(
   config: RecordTagsSettings,
-  { snapshots }: Pick<Reads, 'snapshots'>,
+  { snapshots, catalog }: Pick<Reads, 'snapshots' | 'catalog'>,
   record: string,
   refuseOld: () => void,
 ): KnownRecordTags | string {
@@ -46,9 +46,17 @@ export function readRecordTags(
     const counts = reads.countTags()
     if (state === null || state.beganAt === null) return notJudgedYet(counts)
     const isCurrent = isJudgedByServed(reads, snapshots) && !reads.hasUnread()
-    return { ...reads.listTagsWith(record), counts, isCurrent }
+    const known = reads.listTagsWith(record)
+    return { ...known, uncertain: withOldSboms(reads, known, catalog.listTagsWithOldSbom()), counts, isCurrent }
   })
   return found ?? notJudgedYet(null)
+}
+
+/** Adds the judged tags without a record whose SBOM may be of an earlier image. */
+function withOldSboms(reads: FindingsReads, { tags, uncertain }: RecordTags, old: readonly string[]): string[] {
+  const having = new Set(tags.map(({ id }) => id))
+  const judged = old.filter((id) => !having.has(id) && reads.readTag(id)?.refusal === null)
+  return [...new Set([...uncertain, ...judged])]
 }
 
 /**
@@ -57,7 +65,7 @@ export function readRecordTags(
  */
 export function readRecordsTags(
   config: RecordTagsSettings,
-  reads: Pick<Reads, 'snapshots'>,
+  reads: Pick<Reads, 'snapshots' | 'catalog'>,
   records: readonly string[],
   refuseOld: () => void,
   removed: readonly RemovedRecord[],
@@ -120,7 +128,7 @@ function noneWords(judged: number, uncertain: number): string {
 }
 
 const UNCERTAIN =
-  'may have it: a package cannot be compared with the record, or the SBOM does not list, or identify, all packages'
+  'may have it: a package cannot be compared with the record, or the SBOM does not name all packages, or is not of the image now'
 
 /** Says that tags were judged by other records, SBOMs or VEX than those that are served. */
 export const JUDGED_BEFORE =

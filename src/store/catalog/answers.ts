@@ -106,6 +106,13 @@ export function createCatalogAnswerReader(db: Db) {
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
   const missingVex = db.prepare<[], number>(`SELECT count(*) FROM catalog_lacking WHERE ${IS_VEX_PATH}`).pluck()
+  const oldSboms = db
+    .prepare<[], string>(
+      `SELECT e.id FROM catalog_list l JOIN catalog_entry e ON e.list = l.id JOIN catalog_answer a ON a.owner = 'tags/' || e.id
+       WHERE l.resource = 'tags' AND substr(a.path, -5) = '/sbom' AND a.links <> '[]'
+         AND (a.owner_sha <> e.sha OR a.path IN (SELECT path FROM catalog_lacking))`,
+    )
+    .pluck()
   const mentions = db
     .prepare<[], [string, string]>(
       `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
@@ -128,6 +135,8 @@ export function createCatalogAnswerReader(db: Db) {
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
     hasAnswers: exists<[owner: string]>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1'),
+    /** Ids of the tags whose stored SBOM may be of an earlier image: it was not fetched since their item changed. */
+    listTagsWithOldSbom: (): string[] => oldSboms.all(),
     /** Number of VEX documents that the last run was to fetch and could not. */
     countMissingVex: (): number => missingVex.get() ?? 0,
     ...createMissingPaths(db),

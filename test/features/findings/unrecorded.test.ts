@@ -63,17 +63,20 @@ longTest('a tag that changed, and whose new SBOM could not be fetched, is not ju
     const matched = await command(['match', name, '--json', '--fail-on', 'any'], { PATCHMIRROR_DATA_DIR: dir }, dir)
     const { gaps } = JSON.parse(matched.out) as { gaps: { code: string; reason: string }[] }
     const ofSbom = gaps.filter(({ code }) => code === 'sbom').map(({ reason }) => reason)
-    return { code: matched.code, ofSbom, list: await ask('list', 'findings', tag) }
+    const record = await ask('show', 'A-1')
+    return { code: matched.code, ofSbom, list: await ask('list', 'findings', tag), record }
   }
   const gap = 'not fetched since the tag changed, and may be of an earlier image'
   const before = await said()
   expect([before.code, before.ofSbom, before.list.includes(gap)]).toEqual([0, [], false])
+  expect(before.record).toContain('none of the 4 judged tags has it')
   const fault = sandbox.faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 500 })
   sandbox.service.change('tags', tag, { digest: `sha256:${'9'.repeat(64)}` })
   await bench.run('catalog')
   await bench.judge()
   const after = await said()
   expect([after.code, after.ofSbom, after.list.includes(gap)]).toEqual([3, [expect.stringContaining(gap)], true])
+  expect(after.record).toContain('no judged tag is known to have it; 1 tag may have it')
   fault.clear()
   await bench.crawl()
   await bench.judge()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { tagsThatHaveIt } from '../../../src/server/lookup/record-tags.ts'
 
 const MAY =
-  'may have it: a package cannot be compared with the record, or the SBOM does not list, or identify, all packages'
+  'may have it: a package cannot be compared with the record, or the SBOM does not name all packages, or is not of the image now'
 
 test.each<[tagCount: number, tags: number, judged: number, words: string, uncertain?: string[]]>([
   [0, 2, 2, `no judged tag is known to have it; 1 tag ${MAY}`, ['a']],
