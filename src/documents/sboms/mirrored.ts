@@ -32,6 +32,15 @@ export function whySbomOld({ catalog }: Pick<Reads, 'catalog'>, id: string): str
   return `the SBOM was not fetched since the tag changed, and may be of an earlier image${missing?.reason ? `: ${missing.reason}` : ''}`
 }
 
+/** Creates what does the same for many tags: it reads once which of them have such an SBOM. */
+export function createWhySbomOld(reads: Pick<Reads, 'catalog'>): (id: string) => string | null {
+  let old: ReadonlySet<string> | null = null
+  return (id) => {
+    old ??= new Set(reads.catalog.listTagsWithOldSbom())
+    return old.has(id) ? whySbomOld(reads, id) : null
+  }
+}
+
 /** Reads a mirrored SBOM. Throws `not_ready` where it cannot be read, with a cause where that is its content; `of`: what it is of. */
 export function readMirroredSbom(
   { catalog }: Pick<Reads, 'catalog'>,

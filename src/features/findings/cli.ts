@@ -17,7 +17,7 @@ import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { FindingsReads, TagFindings } from '../../store/findings/reads.ts'
 import { type KnownOfTags, NOT_JUDGED, VEX_GAP, gapWords, judgedWords, tagGaps } from '../../store/findings/words.ts'
-import { whySbomOld } from '../../documents/sboms/mirrored.ts'
+import { createWhySbomOld } from '../../documents/sboms/mirrored.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { createWhyNotJudged, reasonsNotJudged } from '../lookup/tag.ts'
@@ -160,7 +160,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
 }
 
 function knownOfTags(reads: LookupCall['reads'], withoutVex: readonly string[]): KnownOfTags {
-  return { withoutVex, whySbomOld: (id) => whySbomOld(reads, id) }
+  return { withoutVex, whySbomOld: createWhySbomOld(reads) }
 }
 
 /** Names the command that has the findings of a tag themselves, or why there are none; nothing for a tag that was removed. */

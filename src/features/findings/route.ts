@@ -6,7 +6,7 @@ import { respondUnstored } from '../../server/http/response.ts'
 import { missingOf } from '../../server/snapshot/missing.ts'
 import { refuseStale } from '../../server/snapshot/stale.ts'
 import type { Config } from '../../config/schema.ts'
-import { whySbomOld } from '../../documents/sboms/mirrored.ts'
+import { createWhySbomOld } from '../../documents/sboms/mirrored.ts'
 import { createWhyNotJudged } from '../lookup/tag.ts'
 import { findTags, tagRemovedAt } from '../../server/lookup/named.ts'
 import { CAUSES, type FindingsReads } from '../../store/findings/reads.ts'
@@ -47,7 +47,7 @@ export function createFindingsRoutes(config: Config, reads: Reads): ServerPlugin
           removedAt,
           incomplete: reads.catalog.whyIncomplete(TAGS),
           whyNotJudged: createWhyNotJudged({ config, reads }),
-          whySbomOld: (id: string) => whySbomOld(reads, id),
+          whySbomOld: createWhySbomOld(reads),
         }
         send(
           call,
