@@ -8,7 +8,7 @@ import { mavenOrder } from './maven.ts'
 import { nugetOrder } from './nuget.ts'
 import { type VersionOrder, compareDigits, createOrder, plainDigits } from './order.ts'
 import { rpmOrder } from './rpm.ts'
-import { bitnamiOrder, goOrder, juliaOrder, pubOrder, semverOrder, vendorOrder } from './semver.ts'
+import { bitnamiOrder, goOrder, isSemver, juliaOrder, pubOrder, semverOrder, vendorOrder } from './semver.ts'
 
 /**
  * PyPI: PEP 440, by the library that Renovate keeps (a port of Python's `packaging`, no dependencies). Versions from before
@@ -138,18 +138,19 @@ export function canonicalVersion(ecosystem: Ecosystem, version: string): string 
  */
 const VENDORS = ['Root', 'TuxCare']
 
-/** Orders of the vendors' patches, by vendor and the order of the base, where that is SemVer's. */
+/** Orders that do not read a vendor's patches, beside SemVer's. */
+const WITHOUT_PATCHES: ReadonlySet<VersionOrder | null> = new Set([apkOrder, composerOrder, gemOrder, nugetOrder])
+
+/** Orders of the vendors' patches, by vendor and the order of the base, where that does not read them. */
 const PATCHED = new Map(
   VENDORS.map((vendor) => {
-    const bases = [...ORDERS.values()].filter((order) => order !== null && isSemver(order))
+    const bases = [...ORDERS.values()].filter(
+      (order) => order !== null && (isSemver(order) || WITHOUT_PATCHES.has(order)),
+    )
     const patched = (base: VersionOrder): VersionOrder => vendorOrder(vendor.toLowerCase(), base)
     return [vendor, new Map(bases.map((base) => [base, patched(base as VersionOrder)]))]
   }),
 )
-
-function isSemver(order: VersionOrder): boolean {
-  return order === semverOrder || order.refinesSemver === true
-}
 
 /**
  * Ecosystems whose names may have a release, or another part, behind a colon: those of which the OSV schema says it (1.7.5,

@@ -103,6 +103,11 @@ function readSemver(text: string): SemVer | null {
   }
 }
 
+/** Whether an order is SemVer's, or has more distinctions. */
+export function isSemver(order: VersionOrder): boolean {
+  return order === semverOrder || order.refinesSemver === true
+}
+
 interface PatchedVersion {
   readonly upstream: unknown
   /** The vendor's patch of that version; empty for upstream's own. */
@@ -110,15 +115,16 @@ interface PatchedVersion {
 }
 
 /**
- * A vendor's ecosystem whose base has SemVer's order, where `4.2.1-root.io.2`, or `4.2.1-tuxcare.2`, is the second patch of
- * 4.2.1. SemVer alone takes that for a prerelease of 4.2.1, so that the unpatched 4.2.1 would pass for fixed; osv.dev too orders
- * it in front. Elsewhere the order of the base puts such versions right.
+ * A vendor's ecosystem whose base has an order, as SemVer's, that reads no patches: `4.2.1-root.io.2`, or `4.2.1-tuxcare.2`, is the
+ * second patch of 4.2.1. SemVer alone takes that for a prerelease of 4.2.1, so that the unpatched 4.2.1 would pass for fixed; osv.dev
+ * too orders it in front. So do RubyGems and NuGet; Packagist and apk cannot read it. Other orders put such versions right.
  */
 export function vendorOrder(vendor: string, base: VersionOrder): VersionOrder<PatchedVersion> {
-  const form = new RegExp(`^(.+?)[-+.]${vendor}(?:\\.io)?\\.(\\d+)$`, 'i')
+  const form = new RegExp(`^(.+?)[-+.]${vendor}(?:\\.?io)?(?:\\.(\\d+))?$`, 'i')
   return createOrder<PatchedVersion>({
     read(text) {
-      const [, version = text, patch = ''] = form.exec(text) ?? []
+      const [found, version = text, number = '0'] = form.exec(text) ?? []
+      const patch = found === undefined ? '' : number
       const upstream = base.read(version)
       return upstream === null ? null : { upstream, patch }
     },
@@ -126,6 +132,6 @@ export function vendorOrder(vendor: string, base: VersionOrder): VersionOrder<Pa
       base.compare(one.upstream, other.upstream) ||
       Number(one.patch !== '') - Number(other.patch !== '') ||
       compareDigits(one.patch, other.patch),
-    refinesSemver: true,
+    refinesSemver: isSemver(base),
   })
 }
