@@ -64,12 +64,14 @@ longTest('a tag that changed, and whose new SBOM could not be fetched, is not ju
     const { gaps } = JSON.parse(matched.out) as { gaps: { code: string; reason: string }[] }
     const ofSbom = gaps.filter(({ code }) => code === 'sbom').map(({ reason }) => reason)
     const record = await ask('show', 'A-1')
-    return { code: matched.code, ofSbom, list: await ask('list', 'findings', tag), record }
+    const changes = await ask('changes', '--tag', tag)
+    return { code: matched.code, ofSbom, list: await ask('list', 'findings', tag), record, changes }
   }
   const gap = 'not fetched since the tag changed, and may be of an earlier image'
   const before = await said()
   expect([before.code, before.ofSbom, before.list.includes(gap)]).toEqual([0, [], false])
   expect(before.record).toContain('none of the 4 judged tags has it')
+  expect(before.changes).not.toContain(gap)
   const fault = sandbox.faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 500 })
   sandbox.service.change('tags', tag, { digest: `sha256:${'9'.repeat(64)}` })
   await bench.run('catalog')
@@ -77,6 +79,7 @@ longTest('a tag that changed, and whose new SBOM could not be fetched, is not ju
   const after = await said()
   expect([after.code, after.ofSbom, after.list.includes(gap)]).toEqual([3, [expect.stringContaining(gap)], true])
   expect(after.record).toContain('no judged tag is known to have it; 1 tag may have it')
+  expect(after.changes).toContain(gap)
   fault.clear()
   await bench.crawl()
   await bench.judge()
