@@ -80,6 +80,7 @@ longTest('a tag that changed, and whose new SBOM could not be fetched, is not ju
   expect([after.code, after.ofSbom, after.list.includes(gap)]).toEqual([3, [expect.stringContaining(gap)], true])
   expect(after.record).toContain('no judged tag is known to have it; 1 tag may have it')
   expect(after.changes).toContain(gap)
+  expect(await ask('show', tag)).toMatch(/^sbom.* +what is stored is of an earlier time: .*500/m)
   fault.clear()
   await bench.crawl()
   await bench.judge()
