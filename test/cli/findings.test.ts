@@ -75,8 +75,8 @@ longTest(
     expect(own).toMatchObject({ cause: 'records' })
     expect(own?.changes[0]).toMatchObject({ change: 'new', id: 'T-1', fixable: true })
     const csv = (await list('--csv')).out.split('\n')
-    expect(csv[0]).toBe('tag,with_a_fix,findings,critical,high,ruled_out_by_VEX')
-    expect(csv.find((line) => line.startsWith(`${own?.tag.name},`))).toMatch(/,\d+,\d+,\d+,\d+,\d+$/)
+    expect(csv[0]).toBe('tag,with_a_fix,findings,critical,high,ruled_out_by_VEX,gaps')
+    expect(csv.find((line) => line.startsWith(`${own?.tag.name},`))).toMatch(/,\d+,\d+,\d+,\d+,\d+,$/)
     expect((await ask('--csv')).out).toMatch(/^when,tag,change,the_first_of_them,findings_then\n/)
     const matched = await run(['match', own?.tag.name ?? '', '--json'], env, dir)
     const { findings: found } = JSON.parse(matched.out) as { findings: { id: string; component: { name: string } }[] }
@@ -191,10 +191,13 @@ longTest('a record claims tags only of those that are judged, by the records tha
 })
 
 test('the packages of a tag are said with what is known less of them, and nothing of what is not', () => {
-  const known = { packages: 33, notJudged: 0, allReleases: 0, binaryNameOnly: 0 }
+  const known = { packages: 33, notJudged: 0, unrecorded: 0, allReleases: 0, binaryNameOnly: 0 }
   expect(packageWords(known)).toBe('33 packages')
   expect(packageWords({ ...known, notJudged: 2, binaryNameOnly: 33 })).toBe(
     '33 packages; 2 not judged, or not completely; 33 judged by their binary name only',
+  )
+  expect(packageWords({ ...known, unrecorded: 30 })).toBe(
+    '33 packages; 30 that no record here is about, in whatever version or release: a misspelt name looks the same',
   )
 })
 

@@ -139,6 +139,13 @@ describe('search', () => {
     },
   )
 
+  test('finds the records of the source package that a purl names, as match and changes do', async () => {
+    const [, name = ''] = /^pkg:deb\/debian\/([^@]+)@/.exec(ruledOut.product) ?? []
+    for (const purl of [`pkg:deb/debian/x@1?upstream=${name}`, `pkg:deb/debian/${name}@1?upstream=x`])
+      expect(await json('search', purl)).toMatchObject({ records: [{ id: 'VEX-1', by: 'package' }] })
+    expect(await json('search', 'pkg:deb/debian/x@1?upstream=y')).toMatchObject({ found: false })
+  })
+
   test('says that more exist than --limit shows, and how old the sources are', async () => {
     const { out } = await ask('search', 'CVE-2026-2', '--limit', '1')
     expect(out).toContain('--limit 5 shows more')

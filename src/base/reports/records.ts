@@ -56,6 +56,8 @@ const TAGS_WITH_RECORD = object({
   listed: maybe(list(TAG_WITH_RECORD)),
   /** Number of tags, also of those that are not listed. */
   count: maybe(COUNT),
+  /** Judged tags without it of which that is not certain: not all of them could be compared with it. */
+  uncertain: maybe(COUNT),
   /** Mirrored tags, and those of them that are judged: of the others nothing is known. */
   counts: maybe(object({ tags: COUNT, judged: COUNT })),
   /** Whether they were judged by the records and tags that are served; false: by earlier ones. */

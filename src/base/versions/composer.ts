@@ -1,4 +1,4 @@
-import { compareDigits, createOrder } from './order.ts'
+import { compareDigits, createOrder, plainDigits } from './order.ts'
 
 const RANKS = ['dev', 'a', 'b', 'rc', '#', 'p']
 const NUMBER = RANKS.indexOf('#')
@@ -27,6 +27,7 @@ const LONG_WORDS = new Map([
  */
 export const composerOrder = createOrder<readonly string[]>({
   read: partsOf,
+  write: (parts) => parts.map(plainDigits).join('.'),
   compare(one, other) {
     const shared = Math.min(one.length, other.length)
     for (let i = 0; i < shared; i++) {

@@ -1,4 +1,4 @@
-import { compare, valid } from '@renovatebot/pep440'
+import { clean, compare, valid } from '@renovatebot/pep440'
 import { remember } from '../text.ts'
 import { apkOrder } from './apk.ts'
 import { composerOrder } from './composer.ts'
@@ -6,9 +6,9 @@ import { debOrder, dpkgOrder } from './dpkg.ts'
 import { gemOrder } from './gem.ts'
 import { mavenOrder } from './maven.ts'
 import { nugetOrder } from './nuget.ts'
-import { type VersionOrder, compareDigits, createOrder } from './order.ts'
+import { type VersionOrder, compareDigits, createOrder, plainDigits } from './order.ts'
 import { rpmOrder } from './rpm.ts'
-import { bitnamiOrder, goOrder, juliaOrder, pubOrder, semverOrder, vendorOrder } from './semver.ts'
+import { bitnamiOrder, goOrder, isSemver, juliaOrder, pubOrder, semverOrder, vendorOrder } from './semver.ts'
 
 /**
  * PyPI: PEP 440, by the library that Renovate keeps (a port of Python's `packaging`, no dependencies). Versions from before
@@ -16,6 +16,9 @@ import { bitnamiOrder, goOrder, juliaOrder, pubOrder, semverOrder, vendorOrder }
  */
 const pypiOrder = createOrder<string>({
   read: (text) => valid(text),
+  // its normal form has commas in a local version
+  write: (text) =>
+    (clean(text) ?? text).replaceAll(',', '.').replace(/^((?:\d+!)?\d+(?:\.\d+)*?)(?:\.0)+(?![.\d])/, '$1'),
   compare: (one, other) => compare(one, other),
 })
 
@@ -24,6 +27,7 @@ const numbersOrder = createOrder<readonly string[]>({
   read(text) {
     return /^\d+(?:[.-]\d+)*$/.test(text) ? text.split(/[.-]/) : null
   },
+  write: (parts) => parts.map(plainDigits).join('.'),
   compare(one, other) {
     for (let i = 0; i < Math.min(one.length, other.length); i++) {
       const difference = compareDigits(one[i] ?? '', other[i] ?? '')
@@ -115,23 +119,38 @@ export function openVersion({ base }: Ecosystem, version: string): string | null
 }
 
 /**
+ * Returns a version in the one form of all its spellings, as the ecosystem compares them: `1.0-rc1` of PyPI is `1.0rc1`. What is no
+ * single version stays. So does a build that the order ignores: what patches a version may name the patch there alone.
+ */
+export function canonicalVersion(ecosystem: Ecosystem, version: string): string {
+  const { order } = ecosystem
+  if (order?.write === undefined) return version
+  const key = openVersion(ecosystem, version) === null ? order.read(version) : null
+  if (key === null) return version.trim().replace(/^v(?=\d)/i, '')
+  const written = order.write(key)
+  const build = written.includes('+') ? '' : (/\+(?!incompatible$).*$/s.exec(version.trim())?.[0] ?? '')
+  return written + build
+}
+
+/**
  * Vendors that the schema names, whose ecosystems are `Vendor:Base:…`. Others are taken by the same form, ordered as their
  * base.
  */
 const VENDORS = ['Root', 'TuxCare']
 
-/** Orders of the vendors' patches, by vendor and the order of the base, where that is SemVer's. */
+/** Orders that do not read a vendor's patches, beside SemVer's. */
+const WITHOUT_PATCHES: ReadonlySet<VersionOrder | null> = new Set([apkOrder, composerOrder, gemOrder, nugetOrder])
+
+/** Orders of the vendors' patches, by vendor and the order of the base, where that does not read them. */
 const PATCHED = new Map(
   VENDORS.map((vendor) => {
-    const bases = [...ORDERS.values()].filter((order) => order !== null && isSemver(order))
+    const bases = [...ORDERS.values()].filter(
+      (order) => order !== null && (isSemver(order) || WITHOUT_PATCHES.has(order)),
+    )
     const patched = (base: VersionOrder): VersionOrder => vendorOrder(vendor.toLowerCase(), base)
     return [vendor, new Map(bases.map((base) => [base, patched(base as VersionOrder)]))]
   }),
 )
-
-function isSemver(order: VersionOrder): boolean {
-  return order === semverOrder || order.refinesSemver === true
-}
 
 /**
  * Ecosystems whose names may have a release, or another part, behind a colon: those of which the OSV schema says it (1.7.5,

@@ -1,4 +1,4 @@
-import { compareDigits, compareLists, compareText, createOrder } from './order.ts'
+import { compareDigits, compareLists, compareText, createOrder, plainDigits } from './order.ts'
 
 const FORM = /^\d+(?:\.[0-9A-Za-z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
 
@@ -23,6 +23,7 @@ export const gemOrder = createOrder<readonly string[]>({
     const release = word === -1 ? segments.length : word
     return [...withoutZeros(segments.slice(0, release)), ...withoutZeros(segments.slice(release))]
   },
+  write: (segments) => segments.map(plainDigits).join('.'),
   compare: (one, other) => compareLists(one, other, '0', compareSegments),
 })
 

@@ -34,8 +34,18 @@ export const mavenOrder = createOrder<readonly Item[]>({
     // brackets and commas are those of a range
     return text === '' || /[\s[\](),]/.test(text) ? null : itemsOf(text.toLowerCase())
   },
+  write: textOf,
   compare: compareItemLists,
 })
+
+/** A list is the last item of the one that it is in. */
+function textOf(items: readonly Item[]): string {
+  return items.map((item, at) => (isList(item) ? `-${textOf(item)}` : (at > 0 ? '.' : '') + wordOf(item))).join('')
+}
+
+function wordOf(item: string | Qualifier): string {
+  return typeof item === 'string' ? item : item.word
+}
 
 const DOT = 0x2e
 const HYPHEN = 0x2d

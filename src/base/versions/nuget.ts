@@ -1,4 +1,4 @@
-import { compareDigits, compareLists, compareText, createOrder } from './order.ts'
+import { compareDigits, compareLists, compareText, createOrder, plainDigits } from './order.ts'
 
 interface NugetVersion {
   readonly numbers: readonly string[]
@@ -20,6 +20,13 @@ export const nugetOrder = createOrder<NugetVersion>({
       numbers: numbers.split('.'),
       before: before === '' ? [] : before.toLowerCase().split('.'),
     }
+  },
+  write({ numbers, before }) {
+    const plain = numbers
+      .map(plainDigits)
+      .join('.')
+      .replace(/(?:\.0)+$/, '')
+    return before.length === 0 ? plain : `${plain}-${before.join('.')}`
   },
   compare: (one, other) =>
     compareLists(one.numbers, other.numbers, '0', compareDigits) ||

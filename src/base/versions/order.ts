@@ -7,6 +7,8 @@ export interface VersionOrder<Key = unknown> {
   read(text: string): Key | null
   /** Below 0, 0 or above 0, as for Array.sort. */
   compare(one: Key, other: Key): number
+  /** Returns the one text of all spellings of a version; absent: a version has one spelling. */
+  write?(key: Key): string
   /** Whether ranges of type SEMVER are judged by it: it has SemVer's order, with more distinctions. */
   readonly refinesSemver?: boolean
 }
@@ -32,6 +34,7 @@ export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {
       return isNone ? null : order.read(version)
     },
     compare: (one, other) => order.compare(one, other),
+    ...(order.write && { write: (key: Key) => order.write?.(key) ?? '' }),
     refinesSemver: order.refinesSemver ?? false,
   }
 }
@@ -47,6 +50,11 @@ export function compareDigits(one: string, other: string): number {
   const a = one.replace(/^0+/, '')
   const b = other.replace(/^0+/, '')
   return Math.sign(a.length - b.length) || compareText(a, b)
+}
+
+/** Returns digits without zeros before them; any other text as it is. */
+export function plainDigits(text: string): string {
+  return text.replace(/^0+(?=\d+$)/, '')
 }
 
 /** The first difference that is not 0 between two lists, where `missing` replaces missing items of the shorter one. */

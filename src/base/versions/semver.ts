@@ -6,11 +6,12 @@ import { type VersionOrder, compareDigits, compareText, createOrder } from './or
  * (the reference implementation for npm, no dependencies). Records and lockfiles are laxer than SemVer, so a leading `v`,
  * missing parts and leading zeros are read as osv.dev reads them: `v1.02` is 1.2.0.
  */
-export const semverOrder = createOrder<SemVer>({ read: readSemver, compare: comparePrecedence })
+export const semverOrder = createOrder<SemVer>({ read: readSemver, write, compare: comparePrecedence })
 
 /** Pub compares the build too: 1.0.0 precedes 1.0.0+1. */
 export const pubOrder = createOrder<SemVer>({
   read: readSemver,
+  write,
   compare: compareWithBuild,
   refinesSemver: true,
 })
@@ -18,6 +19,7 @@ export const pubOrder = createOrder<SemVer>({
 /** Julia compares the build as well, which its packages of binaries count up, and reads `1.2rc1` as 1.2.0-rc1. */
 export const juliaOrder = createOrder<SemVer>({
   read: (text) => readSemver(text) ?? readSemver(text.replace(/^(v?[\d.]+)(?=[a-z])/i, '$1-')),
+  write,
   compare: compareWithBuild,
   refinesSemver: true,
 })
@@ -25,6 +27,7 @@ export const juliaOrder = createOrder<SemVer>({
 /** Bitnami: what stands behind the hyphen is a revision, which comes behind the version without one. */
 export const bitnamiOrder = createOrder<SemVer>({
   read: readSemver,
+  write,
   compare: (one, other) =>
     one.compareMain(other) ||
     Number(one.prerelease.length > 0) - Number(other.prerelease.length > 0) ||
@@ -35,9 +38,15 @@ export const bitnamiOrder = createOrder<SemVer>({
 /** Go: SemVer's, and the releases of Go itself as their tags have them: `go1.21rc2` is 1.21.0-rc.2. */
 export const goOrder = createOrder<SemVer>({
   read: (text) => readSemver(text) ?? readSemver(text.replace(/^(?:go)?([\d.]+?)(?:(rc|beta)(\d+))?$/, tagOf)),
+  write: (version) => write(version).replace(/\+incompatible$/, ''),
   compare: comparePrecedence,
   refinesSemver: true,
 })
+
+/** The build stays: what patches a version may name the patch there alone. */
+function write({ version, build }: SemVer): string {
+  return build.length === 0 ? version : `${version}+${build.join('.')}`
+}
 
 function tagOf(_: string, numbers: string, word: string | undefined, count = ''): string {
   return word === undefined ? numbers : `${numbers}-${word}.${count}`
@@ -94,6 +103,11 @@ function readSemver(text: string): SemVer | null {
   }
 }
 
+/** Whether an order is SemVer's, or has more distinctions. */
+export function isSemver(order: VersionOrder): boolean {
+  return order === semverOrder || order.refinesSemver === true
+}
+
 interface PatchedVersion {
   readonly upstream: unknown
   /** The vendor's patch of that version; empty for upstream's own. */
@@ -101,15 +115,16 @@ interface PatchedVersion {
 }
 
 /**
- * A vendor's ecosystem whose base has SemVer's order, where `4.2.1-root.io.2`, or `4.2.1-tuxcare.2`, is the second patch of
- * 4.2.1. SemVer alone takes that for a prerelease of 4.2.1, so that the unpatched 4.2.1 would pass for fixed; osv.dev too orders
- * it in front. Elsewhere the order of the base puts such versions right.
+ * A vendor's ecosystem whose base has an order, as SemVer's, that reads no patches: `4.2.1-root.io.2`, or `4.2.1-tuxcare.2`, is the
+ * second patch of 4.2.1. SemVer alone takes that for a prerelease of 4.2.1, so that the unpatched 4.2.1 would pass for fixed; osv.dev
+ * too orders it in front. So do RubyGems and NuGet; Packagist and apk cannot read it. Other orders put such versions right.
  */
 export function vendorOrder(vendor: string, base: VersionOrder): VersionOrder<PatchedVersion> {
-  const form = new RegExp(`^(.+?)[-+.]${vendor}(?:\\.io)?\\.(\\d+)$`, 'i')
+  const form = new RegExp(`^(.+?)[-+.]${vendor}(?:\\.?io)?(?:\\.(\\d+))?$`, 'i')
   return createOrder<PatchedVersion>({
     read(text) {
-      const [, version = text, patch = ''] = form.exec(text) ?? []
+      const [found, version = text, number = '0'] = form.exec(text) ?? []
+      const patch = found === undefined ? '' : number
       const upstream = base.read(version)
       return upstream === null ? null : { upstream, patch }
     },
@@ -117,6 +132,6 @@ export function vendorOrder(vendor: string, base: VersionOrder): VersionOrder<Pa
       base.compare(one.upstream, other.upstream) ||
       Number(one.patch !== '') - Number(other.patch !== '') ||
       compareDigits(one.patch, other.patch),
-    refinesSemver: true,
+    refinesSemver: isSemver(base),
   })
 }

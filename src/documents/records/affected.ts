@@ -184,9 +184,8 @@ function* isInside(
   if (type === 'GIT') return 'commits'
   const order = orderOfType(type, own)
   if (order === null) return own === null ? 'no_order' : 'bounds'
-  const key = version.keyOf(order)
-  if (key === null) return 'version'
-  const found = yield* isIncluded(events, key, order, pace)
+  if (version.keyOf(order) === null) return 'version'
+  const found = yield* isIncluded(events, version, order, pace)
   return found === 'clear' && fieldsOf(range['database_specific'])['unread_bounds'] === true ? 'bounds' : found
 }
 
@@ -199,6 +198,8 @@ const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const
 interface Event {
   readonly kind: (typeof KINDS)[number]
   readonly place: Place
+  /** As it is written. */
+  readonly text: unknown
 }
 
 /** `introduced: "0"` is before every version, `limit: "*"` behind every one. */
@@ -212,15 +213,16 @@ type Place = 'start' | 'end' | { readonly key: unknown }
  * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
  * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
  * version is `bounds`: what decides cannot be read. So is every version in a range without an introduction, which the OSV schema
- * requires: it is unknown where the affected versions begin. And so is one behind the end of a range that names a last affected version
- * above it, as records with several of them do: by the schema it is clear, by the record it may be affected.
+ * requires: it is unknown where the affected versions begin. And so is one behind the end of a range that names another end above it:
+ * by the schema it is clear. But of `3.0.15.root.io.1`, what a vendor patched, and 3.0.16, what upstream fixed, neither clears 3.0.15-2.
  */
 function* isIncluded(
   events: unknown,
-  key: unknown,
+  { text, keyOf }: AskedVersion,
   order: VersionOrder,
   pace: Pace,
 ): Steps<'affected' | 'clear' | 'bounds'> {
+  const key = keyOf(order)
   let last: Event | null = null
   let next: Event | null = null
   let isOpen = false
@@ -244,7 +246,7 @@ function* isIncluded(
         beforeLimit ||= after < 0
         continue
       }
-      const event: Event = { kind, place }
+      const event: Event = { kind, place, text: fields[kind] }
       if (kind === 'last_affected' ? after > 0 : after >= 0) {
         if (last === null || compareEvents(event, last, order) >= 0) last = event
       } else if (next === null || compareEvents(event, next, order) < 0) next = event
@@ -252,10 +254,18 @@ function* isIncluded(
   }
   if (!isBegun) return 'bounds'
   if (limited && !beforeLimit) return 'clear'
-  // An introduction that cannot be read may be before the version, and a version that is called affected behind it contradicts the end.
-  if (last?.kind !== 'introduced') return isUnbegun || next?.kind === 'last_affected' ? 'bounds' : 'clear'
-  const isConfirmed = next?.kind === 'fixed' || next?.kind === 'last_affected'
-  return !isOpen || isConfirmed ? 'affected' : 'bounds'
+  const isEndNext = next?.kind === 'fixed' || next?.kind === 'last_affected'
+  if (last?.kind === 'introduced') return !isOpen || isEndNext ? 'affected' : 'bounds'
+  // An introduction that cannot be read may be before the version.
+  if (isUnbegun) return 'bounds'
+  const isFixed = last?.kind === 'fixed' && (compareToPlace(key, last.place, order) === 0 || isOfLine(text, last.text))
+  return !isEndNext || (isFixed && next?.kind === 'fixed') ? 'clear' : 'bounds'
+}
+
+/** Whether a version is one of those that continue a fixed one: only their last numbers differ, as in `2.0.root.io.1`, `2.0.root.io.3`. */
+function isOfLine(version: string, fixed: unknown): boolean {
+  const lineOf = (text: string): string => text.trim().replace(/^v/i, '').replace(/\d+$/, '')
+  return typeof fixed === 'string' && lineOf(version) === lineOf(fixed)
 }
 
 /** Returns null for an event of another kind; a field that is null or empty counts as absent. */
@@ -292,7 +302,7 @@ function endOf(place: Place): number {
  * another bound ends, each readable bound. Null for a range whose upper bounds are all readable: it stays unchanged.
  */
 export function confirmedEvents(events: unknown, order: VersionOrder): readonly object[] | null {
-  const readable: (Event & { readonly text: unknown })[] = []
+  const readable: Event[] = []
   let isOpen = false
   for (const fields of eachObject(events)) {
     for (const kind of KINDS) {

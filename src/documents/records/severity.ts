@@ -1,4 +1,5 @@
 import { type Fields, eachObject, fieldsOf } from '../../base/json/objects.ts'
+import { cvss2Score } from './cvss2.ts'
 import { cvss4Score } from './cvss4.ts'
 
 /** Levels of severity, the worst first. */
@@ -15,7 +16,7 @@ export interface Severity {
   readonly word: Level | null
   /** The class of the score; null: there is none. */
   readonly scoreLevel: Level | null
-  /** Base score of a CVSS 3 or 4 vector, the highest of several; null: there is none. */
+  /** Base score of a CVSS 3 or 4 vector, the highest of several; without one that of CVSS 2; null: there is none. */
   readonly score: number | null
   /** What the record says: types with vectors or words. */
   readonly stated: readonly { readonly type: string; readonly score: string }[]
@@ -34,21 +35,37 @@ export function severityOf(record: Fields): Severity {
   const own = statedIn(record)
   const packages = eachObject(record['affected'])
   const stated = own.length > 0 ? own : packages.flatMap(statedIn).slice(0, MOST)
-  const scores = stated.map(scoreOf)
-  const highest = Math.max(-1, ...scores.map((score) => score ?? -1))
-  const score = highest < 0 ? null : highest
+  const { score, level: scoreLevel } = highestOf(stated) ?? { score: null, level: null }
   const words = [
     wordIn(record),
     ...stated.map(({ type, score }) => (type.startsWith('CVSS') ? null : levelNamed(score))),
   ]
   const said = words.find((level) => level !== null) ?? worstOf(packages.map(wordIn))
-  const scoreLevel = score === null ? null : levelOf(score)
   return { level: worstOf([said, scoreLevel]), word: said, scoreLevel, score, stated }
 }
 
-/** Returns the base score of one vector; null where it is none of CVSS 3 or 4. */
-export function scoreOf({ type, score }: Severity['stated'][number]): number | null {
-  return type.startsWith('CVSS') ? (cvss3Score(score) ?? cvss4Score(score)) : null
+/** The base score of a vector, and its class. */
+interface Rating {
+  readonly score: number
+  readonly level: Level
+  /** Whether the vector is of CVSS 2, which counts where there is none of a later version. */
+  readonly isOld: boolean
+}
+
+/** Returns how one vector rates a vulnerability; null where it is none of CVSS 2 to 4. */
+export function ratingOf({ type, score: vector }: Severity['stated'][number]): Rating | null {
+  if (!type.startsWith('CVSS')) return null
+  const score = cvss3Score(vector) ?? cvss4Score(vector)
+  if (score !== null) return { score, level: levelOf(score), isOld: false }
+  const old = cvss2Score(vector)
+  return old === null ? null : { score: old, level: oldLevelOf(old), isOld: true }
+}
+
+function highestOf(stated: Severity['stated']): Rating | null {
+  const [highest = null] = stated
+    .flatMap((one) => ratingOf(one) ?? [])
+    .sort((one, other) => Number(one.isOld) - Number(other.isOld) || other.score - one.score)
+  return highest
 }
 
 function worstOf(levels: readonly (Level | null)[]): Level | null {
@@ -89,8 +106,14 @@ const SYNONYMS: ReadonlyMap<string, Level> = new Map([
   ['unimportant', 'low'],
 ])
 
+/** The class of a score of CVSS 2, as the NVD has them: there is no worse one than high. */
+function oldLevelOf(score: number): Level {
+  if (score >= 7) return 'high'
+  return score >= 4 ? 'medium' : 'low'
+}
+
 /** The qualitative rating of a score (CVSS 3.1 specification, section 5). */
-export function levelOf(score: number): Level {
+function levelOf(score: number): Level {
   if (score >= 9) return 'critical'
   if (score >= 7) return 'high'
   if (score >= 4) return 'medium'

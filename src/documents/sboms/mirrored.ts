@@ -1,6 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
 import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
+import { RESOURCES, TAGS } from '../../base/domain/resources.ts'
 import { wholeUnpacked } from '../../store/catalog/whole-content.ts'
 import type { Reads } from '../../store/reads.ts'
 import { readInputSbom } from './read.ts'
@@ -18,6 +18,27 @@ export function sbomPathOf(id: string): string {
 /** Returns the SHA-256 of the mirrored SBOMs of the tag with an id, hex; none where none is stored. */
 export function sbomDigestsOf({ catalog }: Pick<Reads, 'catalog'>, id: string): string[] {
   return catalog.readAnswer(sbomPathOf(id))?.links.map(({ digest }) => digest) ?? []
+}
+
+/** Returns why the stored SBOM of a tag may be of an earlier image than the tag names now; null: it is not, or none is stored. */
+export function whySbomOld({ catalog }: Pick<Reads, 'catalog'>, id: string): string | null {
+  const path = sbomPathOf(id)
+  const answer = catalog.readAnswer(path)
+  if (answer === null || answer.links.length === 0) return null
+  const list = catalog.readList(TAGS)
+  const entry = list === null ? null : catalog.readEntry(list.id, id)
+  const missing = catalog.readMissingPath(path)
+  if (missing === null && (entry === null || answer.ownerSha.equals(entry.sha))) return null
+  return `the SBOM was not fetched since the tag changed, and may be of an earlier image${missing?.reason ? `: ${missing.reason}` : ''}`
+}
+
+/** Creates what does the same for many tags: it reads once which of them have such an SBOM. */
+export function createWhySbomOld(reads: Pick<Reads, 'catalog'>): (id: string) => string | null {
+  let old: ReadonlySet<string> | null = null
+  return (id) => {
+    old ??= new Set(reads.catalog.listTagsWithOldSbom())
+    return old.has(id) ? whySbomOld(reads, id) : null
+  }
 }
 
 /** Reads a mirrored SBOM. Throws `not_ready` where it cannot be read, with a cause where that is its content; `of`: what it is of. */

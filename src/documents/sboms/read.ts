@@ -134,9 +134,10 @@ function kindIn({ SPDXID: id, primaryPackagePurpose: purpose, externalRefs }: Fi
 /** Ids of what a document describes. */
 function subjectsOf({ documentDescribes, relationships }: Fields): Set<string> {
   const described = Array.isArray(documentDescribes) ? (documentDescribes as unknown[]) : []
-  const related = [...eachObject(relationships)].flatMap((one) =>
-    one['relationshipType'] === 'DESCRIBES' ? [one['relatedSpdxElement']] : [],
-  )
+  const related = [...eachObject(relationships)].flatMap((one) => {
+    if (one['relationshipType'] === 'DESCRIBES') return [one['relatedSpdxElement']]
+    return one['relationshipType'] === 'DESCRIBED_BY' ? [one['spdxElementId']] : []
+  })
   return new Set([...described, ...related].map(textOr))
 }
 

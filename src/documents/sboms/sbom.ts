@@ -61,6 +61,8 @@ export interface InputSbom {
   readonly systems: readonly string[]
   /** Its own word that it does not list all components, such as `incomplete`; absent: it does not say so. */
   readonly incomplete?: string
+  /** Why it may be of another image than the one that is meant, in words; absent: nothing says so. */
+  readonly ofAnother?: string
   /** Whether it came in a signed envelope, whose signature is not checked here. */
   readonly enveloped: boolean
   /** How other documents link to it; absent: it has no serial number. */

@@ -182,7 +182,7 @@ function nameOf({ purl, version }: BomComponent, listed: readonly string[] | nul
   if (listed === null) return nameWith(purl, version)
   const own = readProductName(purl, version)
   if (!isRulingOut || own === null || own.version === '') return { purl, versions: listed }
-  return { purl, versions: listed.some((one) => isVersionOf(own, one)) ? [own.version] : [] }
+  return listed.some((one) => isVersionOf(own, one)) ? nameWith(purl, version) : { purl, versions: [] }
 }
 
 /**

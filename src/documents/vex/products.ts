@@ -4,12 +4,15 @@ import { type ParsedUrl, parsePurl } from '../../base/identity/purl.ts'
 import { readRelease } from '../../base/identity/releases.ts'
 import { type SourcePackage, recordedSources, sourcePackageOf } from '../../base/identity/source.ts'
 import { isSystemType, sameType } from '../../base/identity/spellings.ts'
+import { canonicalVersion, findEcosystem } from '../../base/versions/ecosystems.ts'
 
 /** A package URL as it is compared with that of a product. */
 export interface ProductName {
   /** The type with the ecosystem and its name of the package; of another package the type, namespace and name. */
   readonly key: string
-  /** As the ecosystem writes it, with its epoch; empty: any. */
+  /** Empty: none that is known here. */
+  readonly ecosystem: string
+  /** In the one form of all its spellings, with its epoch; empty: any. */
   readonly version: string
   readonly qualifiers: ReadonlyMap<string, string>
   /** Empty: the whole package. */
@@ -99,10 +102,11 @@ function packageNamed(
   url: ParsedUrl,
   written: string,
   qualifiers: Map<string, string>,
-): Pick<ProductName, 'key' | 'version' | 'qualifiers'> {
+): Pick<ProductName, 'key' | 'ecosystem' | 'version' | 'qualifiers'> {
   const { type, namespace = '', name } = url
   const found = packageOf({ ...url, version: written, subpath: undefined })
-  if ('unrecorded' in found) return { key: `${type}/${namespace}/${name}`, version: written, qualifiers }
+  if ('unrecorded' in found)
+    return { key: `${type}/${namespace}/${name}`, ecosystem: '', version: plainVersion('', written), qualifiers }
   const { ecosystem } = found
   const kind = sameType(type) === 'alpine' ? 'apk' : sameType(type)
   const platform = kind === 'gem' ? written.slice(found.version.length + 1) : ''
@@ -110,35 +114,23 @@ function packageNamed(
   // The version has the epoch; without a version the qualifier says it.
   if (found.version !== '' || Number(qualifiers.get('epoch')) === 0) qualifiers.delete('epoch')
   const key = `${kind}/${ecosystem}/${normalName(ecosystem, found.name)}`
-  return { key, version: plainVersion(kind, found.version), qualifiers }
+  return { key, ecosystem, version: plainVersion(ecosystem, found.version), qualifiers }
 }
 
-/** Types whose versions a leading `v` is no part of. */
-const WITH_V = new Set([
-  ...['cargo', 'composer', 'githubactions', 'golang', 'hex', 'julia', 'npm', 'nuget', 'pub', 'pypi', 'swift'],
-  'vscode-extension',
-])
-/** Types for which 1.0 and 1.0.0 are one version, and those that compare versions without case. */
-const WITH_ZEROS = new Set(['composer', 'gem', 'maven', 'nuget', 'pypi'])
-const WITHOUT_CASE = new Set(['composer', 'maven', 'nuget', 'pypi'])
-
-/** Returns a version without what its ecosystem does not count: `0:1.2`, `v1.2.3` of Go, zeros at the end and case of some. */
-function plainVersion(kind: string, version: string): string {
-  if (kind === 'deb' || kind === 'rpm') return version.replace(/^0+:/, '')
-  let plain = WITHOUT_CASE.has(kind) ? version.toLowerCase() : version
-  if (WITH_V.has(kind)) plain = plain.replace(/^v(?=\d)/i, '')
-  if (WITH_ZEROS.has(kind)) plain = plain.replace(/^((?:\d+!)?\d+(?:\.\d+)*?)(?:\.0+)+(?![.\d])/, '$1')
-  return kind === 'golang' ? plain.replace(/\+incompatible$/, '') : plain
+/** Returns a version without what its ecosystem does not count, such as the epoch of `0:1.2`. */
+function plainVersion(ecosystem: string, version: string): string {
+  const known = findEcosystem(ecosystem)
+  return (known === null ? version : canonicalVersion(known, version)).replace(/^0+:/, '')
 }
 
 /** Returns a product in another version, as a statement names it beside the package URL. */
 export function inVersion(name: ProductName, version: string): ProductName {
-  return { ...name, version: plainVersion(name.key.slice(0, name.key.indexOf('/')), version) }
+  return { ...name, version: plainVersion(name.ecosystem, version) }
 }
 
 /** Reports whether a text is the version of a product, with or without its epoch. */
-export function isVersionOf({ key, version }: ProductName, text: string): boolean {
-  const plain = plainVersion(key.slice(0, key.indexOf('/')), text)
+export function isVersionOf({ ecosystem, version }: ProductName, text: string): boolean {
+  const plain = plainVersion(ecosystem, text)
   return plain === version || plain === version.replace(EPOCH, '')
 }
 

@@ -6,9 +6,9 @@
  * names. Of the statements that count for an image, the newest about the vulnerability and the package version decides; of equally
  * old ones, one that rules nothing out. Where none counts, the newest statement of the other documents decides that names only the
  * component. It decides nothing while the current statement of any of these tags leaves the vulnerability open in that package
- * version, in whatever image, nor while a document of the image's own tag is damaged or could not be fetched. What rules out and is
- * dated more than a day ahead counts as if it had no date. In an attestation it counts for the digests alone that the attestation is
- * about.
+ * version, in whatever image, nor while a document of the image's own tag is damaged or could not be fetched. Without a date, what rules
+ * out counts as the oldest, what rules nothing out as the newest. What rules out and is dated more than a day ahead counts as if it had
+ * no date. In an attestation it counts for the digests alone that the attestation is about.
  */
 
 /**
@@ -71,11 +71,23 @@ function verdictOf<One extends Said>(one: One): Verdict<One> {
   return { at: one.at, ruledOutBy: one.isOpen ? null : one }
 }
 
-/** Whether a statement counts before another one: a newer one does, and of equally old ones one that does not rule out. */
+/**
+ * Whether a statement counts before another one: a newer one does, and of equally old ones one that does not rule out. One that rules
+ * nothing out and has no date may be the newest.
+ */
 export function isLater(
   one: Pick<Said, 'at' | 'isOpen'>,
   before: Pick<Said, 'at' | 'isOpen'> | null | undefined,
 ): boolean {
   if (before === null || before === undefined) return true
-  return one.at === before.at ? !before.isOpen : one.at > before.at
+  const own = placeInTime(one)
+  const other = placeInTime(before)
+  return own === other ? !before.isOpen : own > other
 }
+
+function placeInTime({ at, isOpen }: Pick<Said, 'at' | 'isOpen'>): string {
+  return isOpen && at === '' ? LAST : at
+}
+
+/** Behind each date, as `instantOf` has them. */
+const LAST = '~'

@@ -87,8 +87,8 @@ export function isPurl(text: string): boolean {
 
 /** Returns a package URL as a name, with another version where it names none itself. */
 export function nameWith(purl: string, version: string): VexName {
-  const own = readProductName(purl)?.version || version
-  return { purl, versions: own === '' ? null : [own] }
+  const isWhole = version === '' || (readProductName(purl)?.version ?? '') !== ''
+  return { purl, versions: isWhole ? null : [version] }
 }
 
 /** Returns the elements of a list; none of anything else. */

@@ -30,6 +30,8 @@ interface AskedPackages {
   readonly filter: PackageFilter
   /** What they are taken from; null: they are named. */
   readonly from: ListedPackages['from'] | null
+  /** Why an SBOM may not name all packages of the image that is meant; null: nothing says so, or none is read. */
+  readonly doubt: string | null
 }
 
 const LIMIT = 100
@@ -56,7 +58,7 @@ export async function changesCommand(given: string | undefined, options: Changes
     const named = options.purl ?? options.ecosystem
     if (packages !== null && named !== undefined && found.changes.length + found.notJudged === 0)
       refuseUnknown(stored, named, packages.filter)
-    const notes = [firstStoredText(place), wentBackText(stored.reads, place, found.to)]
+    const notes = [firstStoredText(place), wentBackText(stored.reads, place, found.to), packages?.doubt ?? null]
     return shown(place, found, packages, notes)
   })
 }
@@ -75,7 +77,7 @@ function packagesAsked(stored: LookupCall, options: ChangesOptions, listed: Inpu
   const named = readFilter(ecosystem, purl)
   if (tag !== undefined) return packagesIn(sbomsOfTag(stored, tag), tag)
   if (listed !== null) return packagesIn([listed], listed.name || sbom)
-  return named && { filter: named, from: null }
+  return named && { filter: named, from: null, doubt: null }
 }
 
 /** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */
@@ -151,6 +153,7 @@ function shown(
       ...(firstStored === null ? {} : { knownSince: toIso(firstStored) }),
       ...(packages === null ? {} : { notJudged }),
       ...(source === null ? {} : { packages: source }),
+      ...(packages?.doubt ? { note: packages.doubt } : {}),
     },
     lines: [
       `changes since ${time}, to snapshot ${to.slice(0, 12)}`,

@@ -8,7 +8,7 @@ import { type Incompleteness, requireWhole } from '../../store/catalog/completen
 import { readFindings } from '../../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../../store/findings/message.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, notJudgedYet, whyNoTags } from '../../store/findings/words.ts'
+import { type KnownOfTags, NOT_JUDGED, notJudgedYet, whyNoTags } from '../../store/findings/words.ts'
 import { type MissingOf, stateMessage, tagMessage } from './messages.ts'
 
 /** Tags or changes on a page, and the most. */
@@ -42,17 +42,22 @@ export interface FindingsQuestion {
   readonly query: URLSearchParams
   /** Unix milliseconds. */
   readonly now: number
-  /** Ids of the mirrored tags that a digest names. */
-  readonly idsOfDigest: (digest: string) => readonly string[]
+  /** Ids of the mirrored tags that a digest, a reference or a repository names. */
+  readonly idsNamed: (text: string) => readonly string[]
   /** Why the list of tags may lack some; null or absent: it does not. */
   readonly incomplete?: Incompleteness | null
+  /** Why a tag is not judged, as it is now; absent: as it was kept. */
+  readonly whyNotJudged?: (id: string, refusal: string) => string
+  /** Why the stored SBOM of a tag may be of an earlier image; absent: that is not asked. */
+  readonly whySbomOld?: KnownOfTags['whySbomOld']
   /** When the catalog lost a tag, Unix milliseconds; null: it is not known. */
   readonly removedAt?: (id: string) => number | null
 }
 
 /** The tags in the order of their names, or the one that `tag` names. Throws `bad_request`, `not_found`. */
 export function listTags(reads: FindingsReads, question: FindingsQuestion) {
-  const { query } = question
+  const { query, whySbomOld = () => null } = question
+  const known = { withoutVex: reads.listTagsWithoutVex(), whySbomOld }
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
   const named = namedValue(query, 'tag')
   if (named !== null) {
@@ -63,7 +68,7 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
         'not_found',
         `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`,
       )
-    return { tags: [tagMessage(tag, reads.listTagsWithoutVex())], next: null }
+    return { tags: [explained(question, tagMessage(tag, known))], next: null }
   }
   requireWhole(question.incomplete ?? null, 'the findings of all tags take the whole list of tags')
   const [name, owner] = readCursor(onlyValue(query, 'after'))
@@ -71,21 +76,29 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
   const tags = found.slice(0, limit)
   const last = found.length > limit ? tags.at(-1) : undefined
   const next = last === undefined ? null : writeCursor([last.name, last.owner])
-  const withoutVex = reads.listTagsWithoutVex()
-  return { tags: tags.map((one) => tagMessage(one, withoutVex)), next }
+  return { tags: tags.map((one) => explained(question, tagMessage(one, known))), next }
 }
 
-const NO_SUCH_TAG = 'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'
+type TagMessage = ReturnType<typeof tagMessage>
 
-/** Returns the id of the tag that an id, a name or a digest names, which may be gone. Throws `not_found`. */
+/** Returns a tag with the reason why it is not judged as it is now. */
+export function explained({ whyNotJudged }: Pick<FindingsQuestion, 'whyNotJudged'>, tag: TagMessage): TagMessage {
+  const { id, notJudgedReason: kept } = tag
+  return kept === null || whyNotJudged === undefined ? tag : { ...tag, notJudgedReason: whyNotJudged(id, kept) }
+}
+
+const NO_SUCH_TAG =
+  'this mirror has judged no tag of this id, name, digest or reference: a name is such as library/python:3.12'
+
+/** Returns the id of the tag that an id, a name, a digest or a reference names, which may be gone. Throws `not_found`. */
 export function ownerNamed(
   reads: FindingsReads,
-  { idsOfDigest, incomplete = null }: Pick<FindingsQuestion, 'idsOfDigest' | 'incomplete'>,
+  { idsNamed, incomplete = null }: Pick<FindingsQuestion, 'idsNamed' | 'incomplete'>,
   text: string,
 ): string {
   if (reads.readTag(text) !== null || reads.listLogOf(text, 1).length > 0) return text
   const named = reads.listTagsNamed(text).map(({ owner }) => owner)
-  const present = named.length > 0 ? named : idsOfDigest(text)
+  const present = named.length > 0 ? named : idsNamed(text)
   const ids = present.length > 0 ? present : reads.listOwnersLogged(text)
   const [id] = ids
   if (id === undefined) {

@@ -12,11 +12,12 @@ import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
 import { tagRemovedAt } from '../../server/lookup/named.ts'
-import { answerFindings, listChanges, ownerNamed } from './answers.ts'
+import { answerFindings, explained, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
-import type { FindingsReads } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, VEX_GAP, judgedWords, sbomGapWords } from '../../store/findings/words.ts'
+import type { FindingsReads, TagFindings } from '../../store/findings/reads.ts'
+import { type KnownOfTags, NOT_JUDGED, VEX_GAP, gapWords, judgedWords, tagGaps } from '../../store/findings/words.ts'
+import { createWhySbomOld } from '../../documents/sboms/mirrored.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { createWhyNotJudged, reasonsNotJudged } from '../lookup/tag.ts'
@@ -107,7 +108,7 @@ function listSince(reads: FindingsReads, { at, since, limit, removedAt }: Asked,
   const list = (of: string) => {
     const query = new URLSearchParams({ limit: String(limit) })
     for (const [name, value] of Object.entries({ since: of, tag })) if (value !== null) query.set(name, value)
-    return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [], removedAt })
+    return listChanges(reads, { query, now: Date.now(), idsNamed: () => [], removedAt })
   }
   const found = list(at)
   if (found.complete) return { since: at, ...found }
@@ -127,11 +128,14 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   const json = answerFindings(stored.config, missingBy(stored.reads), (reads) => {
     const id = idOfJudged(stored, reads, name)
     const tag = reads.readTag(id)
-    const tags = tag === null ? [] : [explained(stored, tagMessage(tag, reads.listTagsWithoutVex()))]
+    const by = { whyNotJudged: createWhyNotJudged(stored) }
+    const tags =
+      tag === null ? [] : [explained(by, tagMessage(tag, knownOfTags(stored.reads, reads.listTagsWithoutVex())))]
     return { tags, ...listSince(reads, asked, id) }
   })
   const [tag] = json.tags
-  const found = tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown')]
+  const found =
+    tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown', gapWords(tag))]
   const { since, changes, next } = json
   const isJudged = tag?.counts !== undefined || json.tag?.removed === true
   const empty = isJudged ? `no change since ${since}` : 'whether anything changed is not known: the tag is not judged'
@@ -144,7 +148,6 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
         ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
         : []),
       ...terminalLines({ parts: found }),
-      ...[tag?.sbomGap, tag?.vexGap].filter((gap) => typeof gap === 'string'),
       '',
       ...(changes.length === 0 ? [] : [`changes since ${since}`]),
       ...terminalLines({ parts: [table] }),
@@ -156,10 +159,8 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   }
 }
 
-/** Returns a tag with the reason why it is not judged as it is now. */
-function explained(stored: LookupCall, tag: ReturnType<typeof tagMessage>): ReturnType<typeof tagMessage> {
-  const { id, notJudgedReason: kept } = tag
-  return kept === null ? tag : { ...tag, notJudgedReason: createWhyNotJudged(stored)(id, kept) }
+function knownOfTags(reads: LookupCall['reads'], withoutVex: readonly string[]): KnownOfTags {
+  return { withoutVex, whySbomOld: createWhySbomOld(reads) }
 }
 
 /** Names the command that has the findings of a tag themselves, or why there are none; nothing for a tag that was removed. */
@@ -177,7 +178,7 @@ function idOfJudged(stored: LookupCall, reads: FindingsReads, name: string): str
     const isGone = reads.listLogOf(name, 1).length > 0 || reads.listOwnersLogged(name).length > 0
     const isUnnamed = error instanceof MirrorError && ['not_found', 'not_ready'].includes(error.code)
     if (!isUnnamed || !isGone) throw error
-    return ownerNamed(reads, { idsOfDigest: () => [] }, name)
+    return ownerNamed(reads, { idsNamed: () => [] }, name)
   }
 }
 
@@ -226,13 +227,16 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
   if (counts.tags === 0)
     requireWhole(stored.catalog.whyIncomplete(TAGS), 'no tag is judged: none is stored of the list of tags')
   const more = `more exist than these ${tags.length}: --limit shows up to 1000`
-  const table = tagsToFix(tags, tags.length < counts.judged ? { more } : {})
+  const known = knownOfTags(stored, withoutVex)
+  const messages = tags.map((one) => tagMessage(one, known))
+  const gapsOf = (one: TagFindings): string[] => gapWords(tagGaps(one, known))
+  const table = tagsToFix(tags, gapsOf, tags.length < counts.judged ? { more } : {})
   return {
-    json: { ...json, tags: tags.map((one) => tagMessage(one, withoutVex)), notJudged: reasons },
+    json: { ...json, tags: messages, notJudged: reasons },
     lines: [
       ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
-      ...tags.flatMap(({ name, incomplete }) =>
-        incomplete === null ? [] : ['', `${name}: ${sbomGapWords(incomplete)}`],
+      ...messages.flatMap(({ name, sbomGap, recordGap }) =>
+        [sbomGap, recordGap].flatMap((gap) => (gap === null ? [] : ['', `${name}: ${gap}`])),
       ),
       ...(withoutVex.length === 0 ? [] : ['', `${counted(withoutVex.length, 'tag')}: ${VEX_GAP}`]),
       ...(reasons.length === 0 ? [] : ['', 'what is stored of a tag that is not judged: patchmirror show TAG']),

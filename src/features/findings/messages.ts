@@ -1,7 +1,7 @@
 import { toIso, toIsoOrNull } from '../../base/time.ts'
 import type { MissingParts } from '../../server/snapshot/missing.ts'
 import type { FindingsReads, TagFindings } from '../../store/findings/reads.ts'
-import { VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
+import { type KnownOfTags, tagGaps } from '../../store/findings/words.ts'
 
 /** Returns what a snapshot lacks of what upstream lists (`missingOf`). */
 export type MissingOf = (source: 'osv' | 'catalog', snapshot: string) => MissingParts
@@ -19,17 +19,14 @@ export function stateMessage(reads: FindingsReads, missing: MissingOf) {
   }
 }
 
-/** Returns a tag and its numbers of findings, as answers show it. `withoutVex`: tags of whose own VEX some is not known. */
-export function tagMessage(
-  { owner, name, refusal, incomplete, sbom, ...tag }: TagFindings,
-  withoutVex: readonly string[],
-) {
-  const { packages, notJudged, allReleases, binaryNameOnly } = tag
+/** Returns a tag and its numbers of findings, as answers show it. */
+export function tagMessage(tag: TagFindings, known: KnownOfTags) {
+  const { owner, name, refusal, sbom } = tag
+  const { packages, notJudged, unrecorded, allReleases, binaryNameOnly } = tag
   const { findings, fixable, critical, high, suppressed } = tag
-  const judged = { packages, notJudged, allReleases, binaryNameOnly }
+  const judged = { packages, notJudged, unrecorded, allReleases, binaryNameOnly }
   const counts = { ...judged, findings, fixable, critical, high, suppressed }
   const sboms = sbom === '' ? [] : sbom.split(' ')
-  const vexGap = withoutVex.includes(owner) ? VEX_GAP : null
-  const sbomGap = incomplete === null ? null : sbomGapWords(incomplete)
-  return { id: owner, name, sboms, notJudgedReason: refusal, sbomGap, vexGap, ...(refusal === null && { counts }) }
+  const gaps = tagGaps(tag, known)
+  return { id: owner, name, sboms, notJudgedReason: refusal, ...gaps, ...(refusal === null && { counts }) }
 }

@@ -6,6 +6,8 @@ import { respondUnstored } from '../../server/http/response.ts'
 import { missingOf } from '../../server/snapshot/missing.ts'
 import { refuseStale } from '../../server/snapshot/stale.ts'
 import type { Config } from '../../config/schema.ts'
+import { createWhySbomOld } from '../../documents/sboms/mirrored.ts'
+import { createWhyNotJudged } from '../lookup/tag.ts'
 import { findTags, tagRemovedAt } from '../../server/lookup/named.ts'
 import { CAUSES, type FindingsReads } from '../../store/findings/reads.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -17,19 +19,13 @@ import type { PathOperation } from '../../server/contract/openapi.ts'
 
 const PATH = '/-/tags/findings'
 const LOG_PATH = '/-/tags/changes'
-/** A digest, whole or shortened, of an image: what takes a search of the catalog to find. */
-const DIGEST = /(?:^|@)(?:sha\d+:)?[\da-f]{8,}$/i
 
 /**
  * Creates `/-/tags/findings`, what records say about the SBOMs of the mirrored tags, and `/-/tags/changes`, what changed in
  * that. Both are of the catalog, and take what opens it: a local key.
  */
-export function createFindingsRoutes(
-  config: Config,
-  reads: Pick<Reads, 'catalog' | 'changes' | 'snapshots' | 'runs' | 'osv'>,
-): ServerPlugin {
-  const idsOfDigest = (text: string): string[] =>
-    DIGEST.test(text) ? findTags(reads.catalog, text).map(({ id }) => id) : []
+export function createFindingsRoutes(config: Config, reads: Reads): ServerPlugin {
+  const idsNamed = (text: string): string[] => findTags(reads.catalog, text).map(({ id }) => id)
   const missing: MissingOf = (source, snapshot) => missingOf(reads, source, snapshot)
   const removedAt = (id: string): number | null => tagRemovedAt(reads, id)
   const route = (
@@ -44,12 +40,18 @@ export function createFindingsRoutes(
       answer(call) {
         const origin = served.knownOrigin('osv')
         if (origin !== null) refuseStale(origin)
-        const incomplete = reads.catalog.whyIncomplete(TAGS)
+        const asked = {
+          query: call.query,
+          now: now(),
+          idsNamed,
+          removedAt,
+          incomplete: reads.catalog.whyIncomplete(TAGS),
+          whyNotJudged: createWhyNotJudged({ config, reads }),
+          whySbomOld: createWhySbomOld(reads),
+        }
         send(
           call,
-          answerFindings(config, missing, (from) =>
-            answer(from, { query: call.query, now: now(), idsOfDigest, removedAt, incomplete }),
-          ),
+          answerFindings(config, missing, (from) => answer(from, asked)),
         )
         return undefined
       },
@@ -114,7 +116,7 @@ const LIMIT = {
 const TAG = {
   name: 'tag',
   in: 'query' as const,
-  description: 'The id, name or digest of one.',
+  description: 'The id, name, digest or reference of one.',
   schema: { ...TEXT, minLength: 1 },
 }
 
@@ -136,6 +138,7 @@ const FINDINGS_CONTRACT: PathOperation = {
             sboms: LIST,
             notJudgedReason: MAYBE_TEXT,
             sbomGap: MAYBE_TEXT,
+            recordGap: MAYBE_TEXT,
             vexGap: MAYBE_TEXT,
           }),
         },

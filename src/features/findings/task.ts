@@ -66,10 +66,10 @@ export async function performFindings(
       const rules = createVexRules(followed)
       await rules.followImages()
       const scope = during((reads) => scopeOf(reads, views.info.snapshot))
-      const input = { ...followed, views, scope, rules, isPatched: createPatched(followed) }
+      const input = { ...followed, views, generation, scope, rules, isPatched: createPatched(followed) }
       const isBackFrom = (from: DatedSnapshot) => during((one) => isBack(one, 'osv', from, views.info))
       const whyNotStored = (record: string) => during((one) => whyRecordLeft(one, record))
-      const records = await followRecords({ ...input, generation, changedBetween, isBackFrom, whyNotStored })
+      const records = await followRecords({ ...input, changedBetween, isBackFrom, whyNotStored })
       const { read, gone, tags: ofTags } = await followTags(input)
       store.putFollowed('catalogAsOf', String(age.asOf))
       store.sweepNames()

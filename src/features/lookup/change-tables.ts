@@ -116,13 +116,18 @@ function countsOf(counts: TagCounts): Value[] {
   return COUNTS.map(([, key]) => countValue(counts[key]))
 }
 
-/** Returns what records say about the SBOM of a tag, or why it is not judged. */
-export function tagFindingsPart(found: (TagCounts & Parameters<typeof packageWords>[0]) | string): Part {
+/** Returns what records say about the SBOM of a tag, or why it is not judged. `gaps`: what is not known of it. */
+export function tagFindingsPart(
+  found: (TagCounts & Parameters<typeof packageWords>[0]) | string,
+  gaps: readonly string[],
+): Part {
   if (typeof found === 'string')
     return { kind: 'notice', level: 'warning', title: 'the SBOM of this tag is not judged', text: found }
   const values = countsOf(found)
   const rows = COUNTS.map(([name], at): Fact => [name, values[at] ?? []])
-  return { kind: 'facts', rows: [...rows, ['packages', textValue(packageWords(found))]] }
+  const packages: Fact = ['packages', textValue(packageWords(found), Infinity)]
+  const unknown = gaps.map((gap): Fact => ['not known', textValue(gap, Infinity)])
+  return { kind: 'facts', rows: [...rows, packages, ...unknown] }
 }
 
 /** A reason why tags are not judged, and how many. */
@@ -143,13 +148,21 @@ export function judgedParts(
   return [{ kind: 'text', text: judgedWords(counts, isWhole) }, ...why]
 }
 
-/** Returns the table of judged tags by their findings. */
-export function tagsToFix(tags: readonly TagFindings[], parts: Parts): Table {
+/** Returns the table of judged tags by their findings. `gapsOf`: what is not known of one, which a terminal says below. */
+export function tagsToFix(
+  tags: readonly TagFindings[],
+  gapsOf: (tag: TagFindings) => readonly string[],
+  parts: Parts,
+): Table {
   return {
     kind: 'table',
     title: 'tags with a fix',
-    columns: ['tag', ...COUNTS.map(([name]) => name)],
-    rows: tags.map((tag) => [linkValue(tag.name, { kind: 'tag', name: tag.owner }), ...countsOf(tag)]),
+    columns: ['tag', ...COUNTS.map(([name]) => name), { name: 'gaps', isDetail: true }],
+    rows: tags.map((tag) => [
+      linkValue(tag.name, { kind: 'tag', name: tag.owner }),
+      ...countsOf(tag),
+      gapsOf(tag).map((gap) => textValue(gap, Infinity)),
+    ]),
     empty: 'no tag is judged',
     ...parts,
   }

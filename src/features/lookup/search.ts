@@ -123,8 +123,10 @@ export function findRecords(
   if (query.startsWith('pkg:')) {
     const named = packageOfPurl(query)
     if (named === null) return null
-    const listed = views((open) => open.listCandidates(named.ecosystem, named.name, '', limit + 1))
-    const own = (listed ?? []).map(({ id }) => found('package')(id))
+    const { ecosystem, names } = named
+    const listed = views((open) => names.flatMap((name) => open.listCandidates(ecosystem, name, '', limit + 1)))
+    const ids = [...new Set((listed ?? []).map(({ id }) => id))].sort()
+    const own = ids.slice(0, limit + 1).map(found('package'))
     const isAnyVersion = named.version !== '' && own.length > 0
     return { ...NOTHING, own, named, isAnyVersion, hasIndex: listed !== null }
   }

@@ -1,8 +1,10 @@
 import { TAGS } from '../../base/domain/resources.ts'
-import { NOT_NAMED, findTags } from '../../server/lookup/named.ts'
+import { NOT_NAMED, findTags, referenceOfPurl } from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../../documents/sboms/mirrored.ts'
+import { readMirroredSbom, sbomDigestsOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
+import { readListedImage } from '../../documents/vex/images.ts'
+import { type ProductName, isForPlatforms, readProductName } from '../../documents/vex/products.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { LookupCall } from './snapshot.ts'
 
@@ -17,7 +19,30 @@ export function sbomsOfTag(stored: Pick<LookupCall, 'reads' | 'use'>, name: stri
   const digests = sbomDigestsOf(stored.reads, id)
   if (digests.length === 0)
     throw new MirrorError('not_ready', `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`)
-  return digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), tag: id }))
+  const ofAnother = whySbomOld(stored.reads, id)
+  const more = { tag: id, ...(ofAnother !== null && { ofAnother }) }
+  const sboms = digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), ...more }))
+  return ofPlatform(sboms, name, readListedImage(stored.reads.catalog, id)?.images ?? [])
+}
+
+type ListedImages = NonNullable<ReturnType<typeof readListedImage>>['images']
+
+/** Returns those of a tag's SBOMs that are of the platform whose digest is asked for; where none is, all, as those of another one. */
+function ofPlatform(sboms: readonly InputSbom[], name: string, images: ListedImages): InputSbom[] {
+  const [, asked = ''] = /(sha\d{3}:[\da-f]{8,})$/i.exec(referenceOfPurl(name) ?? name) ?? []
+  const [image, ...more] = images.filter(
+    ({ digest, isPlatform }) => isPlatform && digest.startsWith(asked.toLowerCase()),
+  )
+  if (asked === '' || image === undefined || more.length > 0) return [...sboms]
+  const isIndex = (digest: string): boolean => images.some((one) => one.digest === digest && !one.isPlatform)
+  const named = sboms.map((sbom) => ({ sbom, names: sbom.subjects.flatMap((purl) => readProductName(purl) ?? []) }))
+  const isOwn = (one: ProductName): boolean =>
+    one.digest === image.digest || (isIndex(one.digest) && isForPlatforms(one, [image.arch], true))
+  const own = named.filter(({ names }) => names.some(isOwn))
+  if (own.length > 0) return own.map(({ sbom }) => sbom)
+  const isOther = ({ digest }: ProductName): boolean => isIndex(digest) || images.some((one) => one.digest === digest)
+  const ofAnother = `the SBOM is of another platform of the image than ${image.digest}`
+  return named.map(({ sbom, names }) => (names.some(isOther) ? { ofAnother, ...sbom } : sbom))
 }
 
 /** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */

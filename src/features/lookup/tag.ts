@@ -38,7 +38,7 @@ export interface Artifact {
   /** The path of the mirror that answers for it. */
   readonly path: string
   readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[]
-  /** Why it is not stored; null where it is, or where this mirror does not know. */
+  /** Why it is not stored, or of an earlier time; null where it is, or where this mirror does not know. */
   readonly why: string | null
   /** What the verification of its signatures came to; null: it was not verified. */
   readonly signature: ArtifactSignature | null
@@ -94,7 +94,8 @@ function answeredArtifact(
     return document === null ? [] : [{ digest, type: type ?? document.type, size: document.size }]
   })
   const stored = catalog.readSignature(path, answer)
-  return { ...named, state: 'stored', documents, signature: stored && plainResult(stored) }
+  const why = missing === null ? null : `what is stored is of an earlier time: ${missing.reason ?? NO_REASON}`
+  return { ...named, state: 'stored', documents, why, signature: stored && plainResult(stored) }
 }
 
 /**
@@ -187,7 +188,7 @@ export function artifactParts(
     empty: 'there are no artifacts',
   }
   if (reasons.length === 0) return [table]
-  return [table, { kind: 'facts', title: 'why they are not stored', rows: reasons }]
+  return [table, { kind: 'facts', title: 'why they are not stored, or not those of now', rows: reasons }]
 }
 
 function artifactRows(artifact: Artifact, withLinks: boolean): (Value | Value[])[][] {

@@ -2,7 +2,7 @@ import { differentSystems } from '../../base/identity/surroundings.ts'
 import { describeMissing } from '../../server/snapshot/missing.ts'
 import { counted, nounOf, plainText } from '../../base/text.ts'
 import { NO_AGE, ageSecondsOf } from '../../base/domain/sources.ts'
-import { VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
+import { NO_COMPONENTS, VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
 import type { MatchPatches } from './judging/finding.ts'
 import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
 
@@ -17,6 +17,8 @@ interface JudgedBy {
   readonly patches: MatchPatches
   /** The SBOM's own word that it does not list all; absent: it does not say so. */
   readonly incomplete?: string | undefined
+  /** Why it may be of another image than the one that is meant; absent: nothing says so. */
+  readonly ofAnother?: string | undefined
   /** The operating systems that the SBOM names. */
   readonly systems: readonly string[]
   /** Releases that it names, and that are not known here. */
@@ -32,6 +34,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const gaps: readonly [MatchGap['code'], string | null][] = [
     ['components', by.judged > 0 ? null : describeUnjudged(by.packages)],
     ['sbom', by.incomplete === undefined ? null : sbomGapWords(by.incomplete)],
+    ['sbom', by.ofAnother ?? null],
     ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
     ['records', describeMissing('osv', snapshot)],
     ['records', describeScope(snapshot.scope, by.partEcosystems)],
@@ -46,8 +49,8 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
 }
 
 function describeUnjudged(packages: number): string {
-  const what = packages === 0 ? 'has no components' : 'has no component that could be judged'
-  return `the SBOM ${what}: nothing is known about its vulnerabilities`
+  if (packages === 0) return NO_COMPONENTS
+  return 'the SBOM has no component that could be judged: nothing is known about its vulnerabilities'
 }
 
 /** Releases that are named in a text. */

@@ -123,6 +123,7 @@ async function matchSbom(
     patches,
     systems,
     incomplete: sbom.incomplete,
+    ofAnother: sbom.ofAnother,
     unreadReleases,
   }
   const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)

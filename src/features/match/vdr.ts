@@ -6,7 +6,7 @@ import { donePatches, isFixable } from './judging/patches.ts'
 import type { MatchFinding, MatchedComponent, SuppressedFinding } from './judging/finding.ts'
 import { foundByWords, notesOf } from './notes.ts'
 import type { MatchResult } from './result.ts'
-import { type Severity, levelOf, scoreOf } from '../../documents/records/severity.ts'
+import { type Severity, ratingOf } from '../../documents/records/severity.ts'
 
 /** Methods of ratings in CycloneDX, by the types of severities in OSV. */
 const METHODS: ReadonlyMap<string, string> = new Map([
@@ -157,8 +157,9 @@ function ratingsOf(severity: Severity): object[] {
     const { type, score: vector } = one
     const method = vector.startsWith('CVSS:3.1/') ? 'CVSSv31' : METHODS.get(type)
     if (method === undefined) return []
-    const score = scoreOf(one)
-    return [score === null ? { method, vector } : { severity: levelOf(score), score, method, vector }]
+    const rating = ratingOf(one)
+    if (rating === null) return [{ method, vector }]
+    return [{ severity: rating.level, score: rating.score, method, vector }]
   })
   const isOther = word !== null && word !== scoreLevel
   return [...vectors, ...(isOther ? [{ severity: word, method: 'other' }] : [])]

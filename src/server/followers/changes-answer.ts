@@ -118,7 +118,7 @@ export const CHANGES_ANSWER = object(
     ),
     /** Number of records on the page of which it is not known whether they concern the packages that are asked for. */
     notJudged: optional(described(INTEGER, 'Records that may or may not match the filter.')),
-    /** What an empty list about a package or an ecosystem does not say. */
+    /** What a list about packages does not say. */
     note: optional(brief(TEXT)),
     /** What the SBOMs of the tag are of, their different packages, and others that no record can be about. */
     packages: optional(brief(object({ of: TEXT, packages: COUNT, unknown: COUNT }))),

@@ -72,8 +72,9 @@ export function answerChanges(
   if (found === null) return unknown(reads, given, wanted, now)
   const missing = missingOf(reads, place.source, found.to)
   const isNamed = query.has('purl') || query.has('ecosystem')
-  const note = isNamed && after === null && isEmpty(found) ? { note: NOT_LOOKED_UP } : {}
-  return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }), ...note }
+  const note = isNamed && after === null && isEmpty(found) ? NOT_LOOKED_UP : (listed?.doubt ?? null)
+  const more = { ...(listed && { packages: listed.from }), ...(note !== null && { note }) }
+  return { ...found, ...missing, ...timesOf(place), ...more }
 }
 
 /** Whether nothing that changed is known to concern what was asked, and nothing may. */

@@ -1,8 +1,9 @@
 import { TAGS } from '../../base/domain/resources.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { readMirroredSbom, sbomDigestsOf, sbomPathOf } from '../../documents/sboms/mirrored.ts'
+import { readMirroredSbom, sbomDigestsOf, sbomPathOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
+import { sbomGapWords } from '../../store/findings/words.ts'
 import type { Reads } from '../../store/reads.ts'
 import { NOT_NAMED, findTags } from '../lookup/named.ts'
 import { type PackageFilter, filterOfSboms } from './filter.ts'
@@ -12,20 +13,24 @@ export interface ListedPackages {
   readonly filter: PackageFilter
   /** What the SBOMs are of, their different packages, and others that no record can be about. */
   readonly from: { readonly of: string; readonly packages: number; readonly unknown: number }
+  /** Why they may not be all packages of the image that is meant, in words; null: nothing says so. */
+  readonly doubt: string | null
 }
 
 /** Returns the packages of SBOMs. Throws `bad_request` where there is none that a record can be about. */
 export function packagesIn(sboms: readonly InputSbom[], of: string): ListedPackages {
   const { filter, packages, unknown } = filterOfSboms(sboms)
-  if (packages > 0) return { filter, from: { of, packages, unknown } }
+  const doubts = sboms.flatMap(({ ofAnother, incomplete }) => [
+    ...(ofAnother === undefined ? [] : [ofAnother]),
+    ...(incomplete === undefined ? [] : [sbomGapWords(incomplete)]),
+  ])
+  const doubt = doubts.length === 0 ? null : [...new Set(doubts)].join('; ')
+  if (packages > 0) return { filter, from: { of, packages, unknown }, doubt }
   throw new MirrorError(
     'bad_request',
     `the SBOM of ${of} lists no package with a purl of an ecosystem that OSV records name`,
   )
 }
-
-/** Longest name, digest or id of a tag, characters. */
-const LONGEST_NAME = 1_000
 
 /**
  * Returns the packages in the mirrored SBOMs of the tag that a name, digest or id names. Throws `not_found` where it names
@@ -34,7 +39,7 @@ const LONGEST_NAME = 1_000
  */
 export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string, maxBytes?: number): ListedPackages {
   const name = text.slice(0, 100)
-  const [tag, another] = text.length > LONGEST_NAME ? [] : findTags(catalog, text)
+  const [tag, another] = findTags(catalog, text)
   if (tag === undefined) {
     requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag is named ${name}: ${NOT_NAMED}`)
     throw new MirrorError('not_found', `no mirrored tag is named ${name}`)
@@ -48,8 +53,10 @@ export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string,
     const message = `no SBOM of ${name} is stored here${isComing ? ' yet' : ''}: ${sbomPathOf(tag.id)} answers why`
     throw new MirrorError(isComing ? 'not_ready' : 'not_found', message)
   }
+  const old = whySbomOld({ catalog }, tag.id)
+  const more = old === null ? {} : { ofAnother: old }
   return packagesIn(
-    digests.map((digest) => readMirroredSbom({ catalog }, digest, name, maxBytes)),
+    digests.map((digest) => ({ ...readMirroredSbom({ catalog }, digest, name, maxBytes), ...more })),
     name,
   )
 }

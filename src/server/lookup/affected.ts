@@ -1,7 +1,7 @@
 import { clip } from '../../base/text.ts'
 import { type Fields, eachObject, fieldsOf, textOfJson } from '../../base/json/objects.ts'
 
-/** Ranges and fixed versions of one package that are described. */
+/** Ranges, and fixed versions, of one package that are described; others are counted. */
 const MOST_RANGES = 20
 const MOST_VERSIONS = 8
 
@@ -20,20 +20,24 @@ interface AffectedPackage {
 export function describeAffected(affected: unknown): AffectedPackage {
   const fields = fieldsOf(affected)
   const { ecosystem, name, purl } = fieldsOf(fields['package'])
-  const ranges = [...eachObject(fields['ranges'])].slice(0, MOST_RANGES)
+  const ranges = eachObject(fields['ranges'])
   const events = ranges.flatMap(({ type, events }) => eventsOf(type, events))
   const fixed = ranges.flatMap((range) =>
-    [...eachObject(range['events'])].flatMap(({ fixed }) =>
-      fixed === undefined ? [] : [clip(textOfJson(fixed), 100)],
-    ),
+    eachObject(range['events']).flatMap(({ fixed }) => (fixed === undefined ? [] : [clip(textOfJson(fixed), 100)])),
   )
   return {
     ecosystem: nameOf(ecosystem),
     name: nameOf(name),
     purl: typeof purl === 'string' ? purl : null,
-    affected: [...events, ...versionsOf(fields)].slice(0, MOST_RANGES),
-    fixed: fixed.slice(0, MOST_RANGES),
+    affected: firstOf([...events, ...versionsOf(fields)]),
+    fixed: firstOf([...new Set(fixed)]),
   }
+}
+
+/** Returns the first of some texts, and how many are left out. */
+function firstOf(texts: readonly string[]): string[] {
+  const more = texts.length - MOST_RANGES
+  return more > 0 ? [...texts.slice(0, MOST_RANGES), `and ${more} more`] : [...texts]
 }
 
 function nameOf(value: unknown): string | null {
@@ -50,7 +54,7 @@ function versionsOf(affected: Fields): string[] {
 
 /** Returns a range in words: `from 1.0 before 1.2.3`. */
 function eventsOf(type: unknown, value: unknown): string[] {
-  const words = [...eachObject(value)].slice(0, MOST_RANGES).flatMap((event) =>
+  const words = eachObject(value).flatMap((event) =>
     Object.entries(event).flatMap(([name, version]) => {
       const word = WORDS.get(name)
       return word === undefined ? [] : [`${word} ${clip(textOfJson(version), 100)}`]
@@ -67,11 +71,23 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ['limit', 'limit'],
 ])
 
-/** Returns the severities that a record names, also in the place where the vendor writes its own. */
+/** Severities of a record that are described. */
+const MOST_SEVERITIES = 10
+
+/** Returns the severities that a record names, or its packages do, also in the places where the vendor writes its own. */
 export function describeSeverity(record: Fields): string[] {
-  const own = [...eachObject(record['severity'])]
-    .slice(0, 10)
+  const own = saidIn(record)
+  const said = own.length > 0 ? own : eachObject(record['affected']).flatMap(saidIn)
+  return [...new Set(said)].slice(0, MOST_SEVERITIES)
+}
+
+function saidIn(fields: Fields): string[] {
+  const words = ['database_specific', 'ecosystem_specific'].flatMap((place) => {
+    const { severity } = fieldsOf(fields[place])
+    return typeof severity === 'string' ? [clip(severity, 60)] : []
+  })
+  const scores = eachObject(fields['severity'])
+    .slice(0, MOST_SEVERITIES)
     .map(({ type, score }) => `${clip(textOfJson(type), 40)} ${clip(textOfJson(score), 120)}`)
-  const { severity } = fieldsOf(record['database_specific'])
-  return typeof severity === 'string' ? [clip(severity, 60), ...own] : own
+  return [...words, ...scores]
 }

@@ -1,5 +1,6 @@
 import { TAGS } from '../../base/domain/resources.ts'
 import { hasDigest, isNamed, namesOf, textsWithin } from '../../base/domain/image-reference.ts'
+import { identifyComponent } from '../../base/identity/identity.ts'
 import { readQuestion } from '../../documents/records/query.ts'
 import type { Reads } from '../../store/reads.ts'
 import { isImage, readProductName } from '../../documents/vex/products.ts'
@@ -24,16 +25,28 @@ export function recordNamed(osv: Reads['osv'], given: string): string | null {
   return id === undefined || more.length > 0 ? null : id
 }
 
-/**
- * Returns the package of a purl in OSV's terms; null for a type of purl that no ecosystem of OSV has. Throws `bad_request`
- * for what is no purl.
- */
-export function packageOfPurl(
-  purl: string,
-): { readonly ecosystem: string; readonly name: string; readonly version: string } | null {
-  const { ecosystem, name, version } = readQuestion({ package: { purl } })
-  return ecosystem === null ? null : { ecosystem: ecosystem.name, name, version }
+/** The package of a purl in OSV's terms. */
+interface PurlPackage {
+  readonly ecosystem: string
+  readonly name: string
+  /** Empty: it names none. */
+  readonly version: string
+  /** All names by which records may have it, its own first: as `match`, also that of its source package, or of what it is a part of. */
+  readonly names: readonly string[]
 }
+
+/** Returns the package of a purl; null for a type of purl that no ecosystem of OSV has. Throws `bad_request` for what is no purl. */
+export function packageOfPurl(purl: string): PurlPackage | null {
+  const { ecosystem, name, version } = readQuestion({ package: { purl } })
+  if (ecosystem === null) return null
+  const facts = { purl, name: '', version: version || ANY_VERSION, source: null }
+  const found = identifyComponent(facts, { distribution: null })
+  const others = 'code' in found ? [] : found.questions.map((one) => one.name)
+  return { ecosystem: ecosystem.name, name, version, names: [...new Set([name, ...others])] }
+}
+
+/** Stands for the version of a package without one. */
+const ANY_VERSION = '0'
 
 /**
  * Returns the reference that the package URL of a container image stands for: its digest, wherever the image is, else its
@@ -70,8 +83,12 @@ export const MOST_TAGS = 1000
 /** What a look-up in the list of tags found that finds nothing, in words. */
 export const NOT_NAMED = "what is stored of the service's list of tags does not name it"
 
+/** Longest id, name, digest or reference of a tag, characters. */
+const LONGEST_NAME = 1_000
+
 /** Returns the listed tags that an id, a digest, a reference or a repository names; at most `MOST_TAGS`. */
 export function findTags(catalog: Reads['catalog'], text: string): readonly TagItem[] {
+  if (text.length > LONGEST_NAME) return []
   const list = catalog.readList(TAGS)
   const own = list === null ? null : catalog.readEntry(list.id, text)
   if (own !== null) return [own]

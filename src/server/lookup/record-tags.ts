@@ -29,7 +29,7 @@ export interface KnownRecordTags extends RecordTags {
  */
 export function readRecordTags(
   config: RecordTagsSettings,
-  { snapshots }: Pick<Reads, 'snapshots'>,
+  { snapshots, catalog }: Pick<Reads, 'snapshots' | 'catalog'>,
   record: string,
   refuseOld: () => void,
 ): KnownRecordTags | string {
@@ -46,9 +46,17 @@ export function readRecordTags(
     const counts = reads.countTags()
     if (state === null || state.beganAt === null) return notJudgedYet(counts)
     const isCurrent = isJudgedByServed(reads, snapshots) && !reads.hasUnread()
-    return { ...reads.listTagsWith(record), counts, isCurrent }
+    const known = reads.listTagsWith(record)
+    return { ...known, uncertain: withOldSboms(reads, known, catalog.listTagsWithOldSbom()), counts, isCurrent }
   })
   return found ?? notJudgedYet(null)
+}
+
+/** Adds the judged tags without a record whose SBOM may be of an earlier image. */
+function withOldSboms(reads: FindingsReads, { tags, uncertain }: RecordTags, old: readonly string[]): string[] {
+  const having = new Set(tags.map(({ id }) => id))
+  const judged = old.filter((id) => !having.has(id) && reads.readTag(id)?.refusal === null)
+  return [...new Set([...uncertain, ...judged])]
 }
 
 /**
@@ -57,7 +65,7 @@ export function readRecordTags(
  */
 export function readRecordsTags(
   config: RecordTagsSettings,
-  reads: Pick<Reads, 'snapshots'>,
+  reads: Pick<Reads, 'snapshots' | 'catalog'>,
   records: readonly string[],
   refuseOld: () => void,
   removed: readonly RemovedRecord[],
@@ -81,7 +89,9 @@ function joined(first: KnownRecordTags, others: readonly KnownRecordTags[]): Kno
   const tags = [...rows.values()]
   const distinct = new Set(tags.map(({ id }) => id)).size
   const tagCount = Math.max(distinct, ...found.map((one) => one.tagCount))
-  return { tags, tagCount, counts: first.counts, isCurrent: found.every((one) => one.isCurrent) }
+  const having = new Set(tags.map(({ id }) => id))
+  const uncertain = [...new Set(found.flatMap((one) => one.uncertain))].filter((id) => !having.has(id))
+  return { tags, tagCount, uncertain, counts: first.counts, isCurrent: found.every((one) => one.isCurrent) }
 }
 
 /** Whether all tags are judged by the records and the catalog that are served; SBOMs and VEX that are damaged aside. */
@@ -100,13 +110,25 @@ export function foundPackage(one: RecordTags['tags'][number]): string {
 }
 
 /** Returns how many of the judged tags have a record, in words, and of how many that is not known. */
-export function tagsThatHaveIt({ tagCount, counts: { tags, judged } }: KnownRecordTags): string {
+export function tagsThatHaveIt({ tagCount, uncertain, counts: { tags, judged } }: KnownRecordTags): string {
   const others = tags - judged
   const some = `${tagCount} of ${counted(judged, 'judged tag', 'judged tags')} ${tagCount === 1 ? 'has' : 'have'} it`
-  const none = judged === 1 ? 'the judged tag does not have it' : `none of the ${judged} judged tags has it`
-  const found = tagCount === 0 ? none : some
-  return others === 0 ? found : `${found}; ${counted(others, 'tag is', 'tags are')} not judged`
+  const found = tagCount === 0 ? noneWords(judged, uncertain.length) : some
+  const words = [
+    found,
+    uncertain.length === 0 ? '' : `${counted(uncertain.length, 'tag')} ${UNCERTAIN}`,
+    others === 0 ? '' : `${counted(others, 'tag is', 'tags are')} not judged`,
+  ]
+  return words.filter((one) => one !== '').join('; ')
 }
+
+function noneWords(judged: number, uncertain: number): string {
+  if (uncertain > 0) return 'no judged tag is known to have it'
+  return judged === 1 ? 'the judged tag does not have it' : `none of the ${judged} judged tags has it`
+}
+
+const UNCERTAIN =
+  'may have it: a package cannot be compared with the record, or the SBOM does not name all packages, or is not of the image now'
 
 /** Says that tags were judged by other records, SBOMs or VEX than those that are served. */
 export const JUDGED_BEFORE =
@@ -115,7 +137,8 @@ export const JUDGED_BEFORE =
 /** Returns the tags of a record as answers show them; `notShown`: why they are not known, or not shown. */
 export function recordTagsMessage(found: KnownRecordTags | string): { readonly tags: TagsWithRecord } {
   if (typeof found === 'string')
-    return { tags: { listed: null, count: null, counts: null, current: null, notShown: found } }
-  const { tags, tagCount, counts, isCurrent } = found
-  return { tags: { listed: tags, count: tagCount, counts, current: isCurrent, notShown: null } }
+    return { tags: { listed: null, count: null, uncertain: null, counts: null, current: null, notShown: found } }
+  const { tags, tagCount, uncertain, counts, isCurrent } = found
+  const known = { listed: tags, count: tagCount, uncertain: uncertain.length }
+  return { tags: { ...known, counts, current: isCurrent, notShown: null } }
 }

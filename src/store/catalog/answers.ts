@@ -100,7 +100,7 @@ export interface MissingPath {
 
 /** Creates reads of the catalog's answers; usable on any connection. */
 export function createCatalogAnswerReader(db: Db) {
-  const { value, count, exists } = queries(db)
+  const { list, value, count, exists } = queries(db)
   const answer = db.prepare<[string], AnswerRow>(`SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`)
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
@@ -121,6 +121,12 @@ export function createCatalogAnswerReader(db: Db) {
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
     hasAnswers: exists<[owner: string]>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1'),
+    /** Ids of the tags whose stored SBOM may be of an earlier image: it was not fetched since their item changed. */
+    listTagsWithOldSbom: list<[], string>(
+      `SELECT e.id FROM catalog_list l JOIN catalog_entry e ON e.list = l.id JOIN catalog_answer a ON a.owner = 'tags/' || e.id
+       WHERE l.resource = 'tags' AND substr(a.path, -5) = '/sbom' AND a.links <> '[]'
+         AND (a.owner_sha <> e.sha OR a.path IN (SELECT path FROM catalog_lacking))`,
+    ),
     /** Number of VEX documents that the last run was to fetch and could not. */
     countMissingVex: count<[]>(`SELECT count(*) FROM catalog_lacking WHERE ${IS_VEX_PATH}`),
     ...createMissingPaths(db),

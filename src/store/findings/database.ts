@@ -37,6 +37,7 @@ const TABLES = `
     packages TEXT NOT NULL,       -- JSON: the package URLs that SBOMs list of it, and in which of several SBOMs
     asked TEXT NOT NULL,          -- JSON: what the records are asked beside its name, such as its source package; empty: nothing
     gap INTEGER NOT NULL,         -- why it is not judged, or not completely: 0 it is, 1 not compared, 2 no records, 3 ambiguous
+    unrecorded INTEGER NOT NULL DEFAULT 0, -- 1: it is judged, and no record is about it, in whatever version
     UNIQUE (name, ecosystem, version, packages, asked)
   ) STRICT;
   CREATE TABLE component_name (   -- the names by which records are asked about a component, as the views' index has them
@@ -51,12 +52,13 @@ const TABLES = `
     sbom TEXT NOT NULL,           -- SHA-256 of its SBOMs; empty: none is stored
     subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes, and its BOM-Link
     refusal TEXT,                 -- why it is not judged; null: it is
-    incomplete TEXT,              -- the word by which an SBOM of it says itself that it does not list all; null: none does
+    sbom_gap TEXT,                -- why its SBOMs may not list all of it, in words; null: nothing says so
     packages INTEGER NOT NULL,
     unidentified INTEGER NOT NULL, -- packages of which it is not known who they are
     all_releases INTEGER NOT NULL, -- packages judged by the records of all releases
     binary_only INTEGER NOT NULL, -- packages judged by their own name only, though records name source packages
     not_judged INTEGER NOT NULL,  -- packages that are not judged, or not completely
+    unrecorded INTEGER NOT NULL DEFAULT 0, -- others that no record is about
     findings INTEGER NOT NULL,
     fixable INTEGER NOT NULL,
     critical INTEGER NOT NULL,
@@ -119,7 +121,7 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX vex_place_of_owner ON vex_place (kind, owner);
   CREATE TABLE followed (         -- up to which state of the catalog
-    name TEXT PRIMARY KEY,        -- vex, withoutVex, catalogAsOf, signatures, ecosystems, scope, images, patches, tags
+    name TEXT PRIMARY KEY,        -- vex, withoutVex, catalogAsOf, signatures, ecosystems, scope, images, patches, tags, unrecorded
     state TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (              -- what changed in the findings of a tag
@@ -144,7 +146,7 @@ const TABLES = `
 `
 
 /** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables, and of what VEX rules out. */
-export const FINDINGS_SCHEMA: Schema = { first: 11, steps: [TABLES] }
+export const FINDINGS_SCHEMA: Schema = { first: 13, steps: [TABLES] }
 
 /** Returns the database file; safe to delete while nothing runs. */
 export function findingsPath(dataDir: string): string {

@@ -26,12 +26,14 @@ export interface TagFindings extends FindingCounts {
   readonly subjects: string
   /** Why it is not judged; null: it is. */
   readonly refusal: string | null
-  /** The word by which an SBOM of it says itself that it does not list all; null: none does. */
-  readonly incomplete: string | null
+  /** Why its SBOMs may not list all of it, in words; null: nothing says so. */
+  readonly sbomGap: string | null
   readonly packages: number
   /** Packages that are not judged, or not completely. */
   readonly notJudged: number
-  /** Packages of which it is not known who they are: they are among those. */
+  /** Other packages that no record is about, in whatever version. */
+  readonly unrecorded: number
+  /** Packages of which it is not known who they are: they are among those that are not judged. */
   readonly unidentified: number
   /** Packages judged by the records of all releases of their distribution: their own is not known. */
   readonly allReleases: number
@@ -129,7 +131,7 @@ export interface LoggedFindings extends FindingChangeCounts {
 /** Follows the catalog's snapshot in the name of a state in which some documents of it could not be read. */
 export const UNREAD = ' unread'
 
-const TAG = `id, owner, name, sbom, subjects, refusal, incomplete, packages, not_judged AS notJudged, unidentified,
+const TAG = `id, owner, name, sbom, subjects, refusal, sbom_gap AS sbomGap, packages, not_judged AS notJudged, unrecorded, unidentified,
   all_releases AS allReleases, binary_only AS binaryNameOnly, findings, fixable, critical, high, suppressed`
 const LOG = `seq, at, owner, name, cause, snapshot, found, found_fixable AS foundFixable, gone, gone_fixable AS goneFixable,
   fixes, fixes_gone AS fixesGone, findings, fixable, details`

@@ -6,6 +6,11 @@ export interface RecordTags {
   readonly tags: readonly TagWithRecord[]
   /** Number of tags, also of those that are not listed. */
   readonly tagCount: number
+  /**
+   * Ids of judged tags without it of which that is not certain: a package of them cannot be compared with the record, an SBOM may not
+   * list all of it, or of none of its packages it is known who they are.
+   */
+  readonly uncertain: readonly string[]
 }
 
 /** Findings that are listed of a record. */
@@ -22,11 +27,21 @@ export function createRecordTags(db: Db) {
      WHERE f.record = ? ORDER BY t.name, t.owner, c.name, c.version LIMIT ?`,
   )
   const count = createTagCount(db)
+  const uncertain = db
+    .prepare<{ record: string }, string>(
+      `SELECT t.owner FROM tag t
+       WHERE t.refusal IS NULL
+         AND t.id NOT IN (SELECT l.tag FROM finding f JOIN tag_component l ON l.component = f.component WHERE f.record = @record)
+         AND (t.sbom_gap IS NOT NULL OR t.packages <= t.unidentified
+           OR t.id IN (SELECT l.tag FROM uncompared u JOIN tag_component l ON l.component = u.component WHERE u.record = @record))`,
+    )
+    .pluck()
   return (record: string): RecordTags => ({
     tags: rows.all(record, MOST).map((row) => {
       return { ...row, fixable: row.fixable === 1, suppressed: row.suppressed === 1 }
     }),
     tagCount: count(record),
+    uncertain: uncertain.all({ record }),
   })
 }
 

@@ -42,6 +42,7 @@ export interface OtherTag {
   readonly sbom: string
   readonly subjects: string
   readonly refusal: string | null
+  readonly sbomGap: string | null
   readonly binaryNameOnly: number
 }
 
@@ -65,11 +66,6 @@ export function createTagList(db: Db) {
      */
     listFindingsPage: (tag: number, text: string, limit: number, offset: number): ListedFinding[] =>
       page.all({ tag, text, limit, offset }),
-    /** Packages of a tag that were compared, and have no finding. */
-    listClearOf: all<[tag: number], ListedComponent>(
-      `SELECT c.ecosystem, c.name, c.version, c.asked, c.gap FROM tag_component t JOIN component c ON c.id = t.component
-       WHERE t.tag = ? AND c.gap IN (0, 3) AND NOT EXISTS (SELECT 1 FROM finding f WHERE f.component = c.id)`,
-    ),
     /** When findings of a tag came, as far as changes name them: Unix milliseconds, the last time. */
     listNewOf: all<[owner: string], { record: string; name: string; at: number }>(
       `SELECT d.value ->> 1 AS record, d.value ->> 2 AS name, max(l.at) AS at FROM log l, json_each(l.details) d
@@ -77,7 +73,7 @@ export function createTagList(db: Db) {
     ),
     /** Tags whose names begin with that of a repository and a colon. */
     listTagsOfRepository: all<[from: string, to: string, limit: number], OtherTag>(
-      `SELECT id, owner, name, sbom, subjects, refusal, binary_only AS binaryNameOnly FROM tag
+      `SELECT id, owner, name, sbom, subjects, refusal, sbom_gap AS sbomGap, binary_only AS binaryNameOnly FROM tag
        WHERE name >= ? AND name < ? ORDER BY name, owner LIMIT ?`,
     ),
     /** Packages that these tags list, and of which records are asked by these names: their own, or that of their source package. */

@@ -145,7 +145,18 @@ function createNames(db: Db) {
  * the findings of a tag that cannot be judged as a whole, from when it last was.
  */
 type Followed =
-  | ('vex' | 'withoutVex' | 'catalogAsOf' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags')
+  | (
+      | 'vex'
+      | 'withoutVex'
+      | 'catalogAsOf'
+      | 'signatures'
+      | 'ecosystems'
+      | 'scope'
+      | 'images'
+      | 'patches'
+      | 'tags'
+      | 'unrecorded'
+    )
   | `last ${string}`
 
 function createFollowed(db: Db) {

@@ -1,9 +1,47 @@
 import { counted, plainText } from '../../base/text.ts'
-import type { FindingChange, FindingChangeCounts, GoneReason } from './reads.ts'
+import type { FindingChange, FindingChangeCounts, GoneReason, TagFindings } from './reads.ts'
 
 /** Says that VEX of a tag is not known, and what follows. */
 export const VEX_GAP =
   'some VEX of the tag itself is damaged or could not be fetched: what other VEX says of a package alone rules nothing out'
+
+/** What is known of tags beside their findings. */
+export interface KnownOfTags {
+  /** Ids of the tags of whose own VEX some is not known. */
+  readonly withoutVex: readonly string[]
+  /** Why the stored SBOM of a tag may be of an earlier image, in words; null: nothing says so. */
+  readonly whySbomOld: (id: string) => string | null
+}
+
+/** Returns what is not known of a tag, in words; null: nothing of the kind. */
+export function tagGaps(tag: TagFindings, { withoutVex, whySbomOld }: KnownOfTags) {
+  const { owner, refusal, sbomGap } = tag
+  const isJudged = refusal === null
+  const ofSbom = [isJudged ? whySbomOld(owner) : null, sbomGap].filter((gap) => gap !== null)
+  return {
+    sbomGap: ofSbom.length === 0 ? null : ofSbom.join('; '),
+    recordGap: isJudged ? recordGapWords(tag) : null,
+    vexGap: withoutVex.includes(owner) ? VEX_GAP : null,
+  }
+}
+
+/** Returns the same as a list. */
+export function gapWords(gaps: ReturnType<typeof tagGaps>): string[] {
+  return [gaps.sbomGap, gaps.recordGap, gaps.vexGap].filter((gap) => gap !== null)
+}
+
+/** Says that nothing was found because nothing was compared; null: something was, or was found. */
+function recordGapWords(
+  counts: Omit<PackageCounts, 'allReleases' | 'binaryNameOnly'> & { readonly findings: number },
+): string | null {
+  const { packages, notJudged, unrecorded, findings } = counts
+  if (packages > notJudged + unrecorded || findings > 0) return null
+  if (packages === 0) return NO_COMPONENTS
+  return 'no package of the SBOM was wholly compared with any record: that nothing was found says nothing of its vulnerabilities'
+}
+
+/** Says that an SBOM is empty. */
+export const NO_COMPONENTS = 'the SBOM has no components: nothing is known about its vulnerabilities'
 
 /** Says that an SBOM does not list all, by its own word. */
 export function sbomGapWords(incomplete: string): string {
@@ -102,16 +140,20 @@ function shareWords(findings: number, fixable: number | null): string {
 interface PackageCounts {
   readonly packages: number
   readonly notJudged: number
+  readonly unrecorded: number
   readonly allReleases: number
   readonly binaryNameOnly: number
 }
 
 /** Returns how many packages a tag has, and how many of them are judged with less than everything known, in words. */
 export function packageWords(counts: PackageCounts): string {
-  const { packages, notJudged, allReleases, binaryNameOnly } = counts
+  const { packages, notJudged, unrecorded, allReleases, binaryNameOnly } = counts
   const words = [
     counted(packages, 'package'),
     notJudged === 0 ? '' : `${notJudged} not judged, or not completely`,
+    unrecorded === 0
+      ? ''
+      : `${unrecorded} that no record here is about, in whatever version or release: a misspelt name looks the same`,
     allReleases === 0
       ? ''
       : `${allReleases} judged by the records of all releases, as their own is not known: some findings and fixes may be of another`,
@@ -130,6 +172,11 @@ export function detailWords(detail: FindingChange): string {
   if (change === 'fix gone') return `lost its fix: ${of}`
   const because = GONE.get(why)
   return because === undefined ? `gone: ${of}` : `gone: ${of} (${because})`
+}
+
+/** Says that one of several SBOMs of a tag could not be read, and why. */
+export function unreadSbomWords(why: string): string {
+  return `${why}: the tag is judged by its other SBOMs alone, and nothing is known of what only this one lists`
 }
 
 /** Why a tag is not judged where nothing of its SBOM is stored, as it is kept: the reason for that may change meanwhile. */

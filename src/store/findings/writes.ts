@@ -158,8 +158,13 @@ function createFindingRows(db: Db) {
   }
 }
 
+/** A component that is judged and has no finding. `unrecorded`: 1, where no record was about it when that was looked for last. */
+interface ClearComponent extends Pick<FindingComponent, 'id' | 'ecosystem' | 'name' | 'version' | 'asked'> {
+  readonly unrecorded: number
+}
+
 function createGapStore(db: Db) {
-  const { run } = queries(db)
+  const { all, run } = queries(db)
   const put = db.prepare('UPDATE component SET gap = ? WHERE id = ?')
   const clear = db.prepare('DELETE FROM uncompared WHERE component = ?')
   const add = db.prepare('INSERT INTO uncompared (record, component) VALUES (?, ?)')
@@ -176,20 +181,37 @@ function createGapStore(db: Db) {
          SELECT count(*) FROM tag_component t JOIN component c ON c.id = t.component WHERE t.tag = tag.id AND c.gap > 0)
        WHERE id = coalesce(?, id)`,
     ),
+    /** Judged components without a finding, after one: their number, and what is stored of them. */
+    listClear: all<[after: number, limit: number], ClearComponent>(
+      `SELECT id, ecosystem, name, version, asked, unrecorded FROM component
+       WHERE id > ? AND gap = 0 AND NOT EXISTS (SELECT 1 FROM finding WHERE component = component.id) ORDER BY id LIMIT ?`,
+    ),
+    /** Stores whether no record is about a component (1), in whatever version. */
+    putUnrecorded: run<[unrecorded: 0 | 1, component: number]>('UPDATE component SET unrecorded = ? WHERE id = ?'),
+    /** Counts the packages of each tag that no record is about. */
+    countUnrecorded: run<[]>(
+      `UPDATE tag SET unrecorded = (
+         SELECT count(*) FROM tag_component t JOIN component c ON c.id = t.component
+         WHERE t.tag = tag.id AND c.unrecorded = 1 AND c.gap = 0
+           AND NOT EXISTS (SELECT 1 FROM finding f WHERE f.component = c.id))`,
+    ),
   }
 }
+
+/** What is known of a tag when it is judged; what no record is about is counted when all tags are. */
+type JudgedTag = Omit<TagFindings, 'id' | 'unrecorded'>
 
 /** A tag, and whether VEX about it changed (1) since it was judged. */
 type KnownTag = Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'> & { readonly vexStale: number }
 
 function createTags(db: Db) {
   const { all, run } = queries(db)
-  const put = db.prepare<Omit<TagFindings, 'id'>>(
-    `INSERT INTO tag (owner, name, sbom, subjects, refusal, incomplete, packages, not_judged, unidentified, all_releases, binary_only,
+  const put = db.prepare<JudgedTag>(
+    `INSERT INTO tag (owner, name, sbom, subjects, refusal, sbom_gap, packages, not_judged, unidentified, all_releases, binary_only,
        findings, fixable, critical, high, suppressed, vex_stale)
-     VALUES (@owner, @name, @sbom, @subjects, @refusal, @incomplete, @packages, @notJudged, @unidentified, @allReleases,
+     VALUES (@owner, @name, @sbom, @subjects, @refusal, @sbomGap, @packages, @notJudged, @unidentified, @allReleases,
        @binaryNameOnly, @findings, @fixable, @critical, @high, @suppressed, 0)
-     ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, subjects = @subjects, refusal = @refusal, incomplete = @incomplete,
+     ON CONFLICT (owner) DO UPDATE SET name = @name, sbom = @sbom, subjects = @subjects, refusal = @refusal, sbom_gap = @sbomGap,
        packages = @packages, not_judged = @notJudged, unidentified = @unidentified, all_releases = @allReleases,
        binary_only = @binaryNameOnly, findings = @findings, fixable = @fixable, critical = @critical,
        high = @high, suppressed = @suppressed, vex_stale = 0`,
@@ -205,7 +227,7 @@ function createTags(db: Db) {
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
   return {
     /** Adds a tag, or replaces what is known of it; returns its number. */
-    putTag(tag: Omit<TagFindings, 'id'>): number {
+    putTag(tag: JudgedTag): number {
       put.run(tag)
       return idOf.get(tag.owner) ?? 0
     },

@@ -107,7 +107,12 @@ const ROWS: Record<string, readonly string[]> = {
   CRAN: ['1.2 1.2-3=1.2.3 1.2-3.1 1.10'],
   Hackage: ['1.0 1.0.0 1.0.1 1.0.10'],
   'Root:Debian:12': ['2.4-3 2.4-3.root.io.1'],
-  'Root:Alpine:3.18': ['8.1-r5 8.1-r00071'],
+  'Root:Alpine:3.18': ['8.1-r5 8.1-r00071', '8.4.0-r0 8.4.0-r0.root.io.1 8.4.0-r0.root.io.2 8.4.0-r1'],
+  'Root:RubyGems': [
+    '7.0.0.rc1 7.0.0 7.0.0.root.io=7.0.0.root.io.0 7.0.0.root.io.1=7.0.0-root.io.1=7.0.0+root.io.1 7.0.0.root.io.2 7.0.1',
+  ],
+  'Root:NuGet': ['1.0.0-rc.1 1.0.0=1.0 1.0.0-root.io.1=1.0-rootio.1 1.0.0-root.io.10 1.0.1'],
+  'Root:Packagist': ['1.0.0-beta1 1.0.0 1.0.0-root.io.1 1.0.0+root.io.2 1.0.1'],
   'Root:PyPI': ['4.0.1 4.0.1+root.io.1'],
   'Root:Maven': ['4.2.1 4.2.1-root.io.1'],
   'TuxCare:npm': ['1.0.2-rc.1 1.0.2 1.0.2-tuxcare.1 1.0.2-tuxcare.2 1.0.2-tuxcare.10 1.0.3-rc.1'],

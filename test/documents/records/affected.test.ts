@@ -353,12 +353,27 @@ describe('what cannot be compared with a version is not taken for clear', () => 
     const record = ranged('PyPI', [{ introduced: '0' }, { last_affected: '0.8.0' }, { last_affected: '0.8.2' }])
     const said = ['0.8.0', '0.8.1', '0.8.2', '0.8.3'].map((version) => verdict(record, 'PyPI', version))
     expect(said).toEqual(['affected', 'bounds', 'bounds', 'clear'])
-    const patched = ranged('PyPI', [{ introduced: '0' }, { fixed: '1.0' }, { fixed: '1.1' }])
-    expect(['0.9', '1.0', '1.1'].map((version) => verdict(patched, 'PyPI', version))).toEqual([
-      'affected',
-      'clear',
-      'clear',
+  })
+
+  test('a version between two fixed ones is clear where it continues the first one alone', () => {
+    const [vendor, upstream] = ['3.0.15-1~deb12u1.root.io.2', '3.0.16-1~deb12u1'] as const
+    const record = ranged('Debian:12', [{ fixed: upstream }, { introduced: '0' }, { fixed: vendor }])
+    const said = (version: string) => verdict(record, 'Debian:12', version)
+    expect(['3.0.15-1~deb12u1', '3.0.15-1~deb12u1.root.io.1'].map(said)).toEqual(['affected', 'affected'])
+    expect([vendor, '3.0.15-1~deb12u1.root.io.10', upstream, '3.0.17-1~deb12u1'].map(said)).toEqual(
+      Array.from({ length: 4 }, () => 'clear'),
+    )
+    expect(['3.0.15-1~deb12u2', '3.0.15-1~deb12u2.root.io.3'].map(said)).toEqual(['bounds', 'bounds'])
+    const branches = ranged('PyPI', [{ introduced: '0' }, { fixed: '1.0' }, { fixed: '1.1.2' }])
+    expect(['0.9', '1.0.0', '1.0.1', '1.1.1', '1.1.2'].map((version) => verdict(branches, 'PyPI', version))).toEqual([
+      ...['affected', 'clear', 'bounds', 'bounds', 'clear'],
     ])
+    const mixed = ranged('npm', [{ introduced: '1.0.0' }, { last_affected: '1.5.0' }, { fixed: '2.0.0' }])
+    expect(['0.9.0', '1.5.0', '1.6.0', '2.0.0'].map((version) => verdict(mixed, 'npm', version))).toEqual([
+      ...['clear', 'affected', 'bounds', 'clear'],
+    ])
+    const unbegun = ranged('npm', [{ fixed: '1.0.0' }, { introduced: '2.0.0' }, { fixed: '2.1.0' }])
+    expect(verdict(unbegun, 'npm', '0.5.0')).toBe('bounds')
   })
 
   test.each<[what: string, events: unknown]>([

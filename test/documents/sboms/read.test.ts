@@ -159,6 +159,8 @@ test('a package that an SPDX document describes beside others is a package, and 
   expect(kinds(spdx2('A', 'C'))).toEqual([null, null, null])
   const relationships = ['A', 'B'].map((id) => ({ relationshipType: 'DESCRIBES', relatedSpdxElement: id }))
   expect(kinds({ ...spdx2(), relationships })).toEqual([null, null, null])
+  const reversed = { spdxElementId: 'A', relationshipType: 'DESCRIBED_BY', relatedSpdxElement: 'SPDXRef-DOCUMENT' }
+  expect(kinds({ ...spdx2(), relationships: [reversed] })).toEqual([subject, null, null])
   const same = [...packages, { SPDXID: 'A', name: 'D', versionInfo: '1' }]
   expect(kinds({ ...spdx2('A'), packages: same })).toEqual([null, null, null, null])
   const spdx3 = (...rootElement: string[]) => ({

@@ -130,3 +130,20 @@ test('another version, and what a tag has taken back itself, keeps no statement 
   for (const [documents, expected] of cases)
     expect([documents, isRuledOut(documents, findingOf(ZLIB), image)]).toEqual([documents, expected])
 })
+
+test('a statement without a date rules out as the oldest one, and leaves open as the newest one', () => {
+  const image = imageOf([IMAGES.a], { tag: 'a' })
+  const undated = (place: Place, status: string) => {
+    const { content, tags } = documentOf(place, status, 1)
+    return { content: { ...content, timestamp: undefined, last_updated: undefined }, tags }
+  }
+  for (const place of ['a component', 'a image'] as const) {
+    const said = (...documents: Parameters<typeof isRuledOut>[0]): boolean =>
+      isRuledOut(documents, findingOf(ZLIB), image)
+    expect(said(undated(place, 'affected'), documentOf(place, 'not_affected', 2))).toBe(false)
+    expect(said(documentOf(place, 'not_affected', 2), undated(place, 'affected'))).toBe(false)
+    expect(said(undated(place, 'not_affected'), documentOf(place, 'affected', 2))).toBe(false)
+    expect(said(undated(place, 'not_affected'))).toBe(true)
+    expect(said(undated(place, 'not_affected'), undated(place, 'affected'))).toBe(false)
+  }
+})

@@ -28,6 +28,16 @@ const SPELLINGS: readonly (readonly [listed: string, stated: string])[] = [
   ['pkg:nuget/A@1.0.0.0', 'pkg:nuget/a@1.0'],
   ['pkg:cargo/a@1.0.0', 'pkg:cargo/a@v1.0.0'],
   ['pkg:nuget/Newtonsoft.Json@1', 'pkg:nuget/newtonsoft.json@1'],
+  ['pkg:pypi/a@1.0-rc1', 'pkg:pypi/a@1.0.rc1'],
+  ['pkg:pypi/a@1.0-1', 'pkg:pypi/a@1.0.post1'],
+  ['pkg:pypi/a@1.0%2BUbuntu-1', 'pkg:pypi/a@1+ubuntu.1'],
+  ['pkg:composer/a/b@1.0b2', 'pkg:composer/a/b@1.0.0-beta.2'],
+  ['pkg:maven/g/a@9.0.0.M1', 'pkg:maven/g/a@9.0.0-m1'],
+  ['pkg:maven/g/a@1.0.Final', 'pkg:maven/g/a@1'],
+  ['pkg:gem/a@1.0.0-rc1', 'pkg:gem/a@1.pre.rc1'],
+  ['pkg:nuget/a@1.0-RC.1', 'pkg:nuget/a@1.0.0-rc.1'],
+  ['pkg:cran/a@1.0-1', 'pkg:cran/a@1.0.1'],
+  ['pkg:golang/stdlib@go1.21rc2', 'pkg:golang/stdlib@1.21.0-rc.2'],
   ['pkg:gem/nokogiri@1-x86_64-linux', 'pkg:gem/nokogiri@1?platform=x86_64-linux'],
   ['pkg:npm/left@1', 'pkg:npm/left@1?vcs_url=git'],
 ]
@@ -60,7 +70,12 @@ test('A version that a statement names beside the package URL is compared as the
 })
 
 test.each([
-  ['pkg:gem/a@1.0.0.rc1', 'pkg:gem/a@1.rc1'],
+  ['pkg:npm/a@1.0.0', 'pkg:npm/a@1.0.0%2Bpatched.1'],
+  ['pkg:nuget/a@1.0.0', 'pkg:nuget/a@1.0.0%2Bpatched.1'],
+  ['pkg:composer/a/b@1.0.0', 'pkg:composer/a/b@1.0.0%2Bpatched.1'],
+  ['pkg:pypi/a@4.0.1', 'pkg:pypi/a@4.0.1%2Broot.io.1'],
+  ['pkg:maven/g/a@4.2.1', 'pkg:maven/g/a@4.2.1-root.io.1'],
+  ['pkg:npm/a@1', 'pkg:npm/a@1.0.0'],
   ['pkg:npm/a@1.0.0', 'pkg:npm/a@1'],
   ['pkg:pypi/a@1.0', 'pkg:pypi/a@1.0.1'],
   ['pkg:pypi/a@1.10', 'pkg:pypi/a@1.1'],

@@ -86,6 +86,23 @@ longTest('an import of several bundles imports the good ones, and names the othe
   expect(json.said).toContain('"failed"')
 })
 
+test('an inspection of several bundles shows the good ones, and names the others with the reason', async () => {
+  const made = await above()
+  const to = folder()
+  const { files, manifest } = await carry(made.dir, to)
+  const bad = join(to, 'bad.zip')
+  writeFileSync(bad, 'damaged')
+  const given = [bad, ...files, join(to, 'lost.zip')]
+  const seen = await spoken(envOf(made.dir), () => inspectCommand(given, {}))
+  expect(seen.code).toBe(1)
+  expect(seen.said).toContain(manifest.digest)
+  expect(seen.said).toMatch(/not shown: the bundle .*bad\.zip is refused[^]*not shown: .*lost\.zip/)
+  const json = await spoken(envOf(made.dir), () => inspectCommand(given, { json: true }))
+  const failed = { failed: 'bundle', message: expect.any(String) as string }
+  expect(JSON.parse(json.said)).toMatchObject([failed, { digest: manifest.digest }, failed])
+  expect(await spoken(envOf(made.dir), () => inspectCommand([bad], {}))).toMatchObject({ code: 'bundle' })
+})
+
 longTest(
   'a damaged delta is called damaged also while its base is missing, and in a dry run behind its base',
   async () => {

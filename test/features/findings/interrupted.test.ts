@@ -60,12 +60,13 @@ async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): 
   const age = { isBack: false }
   const followed = { store, during, catalog, age, now }
   await followPatches(followed)
-  const input = { ...followed, views, scope: null, rules: createVexRules(followed), isPatched: createPatched(followed) }
+  const generation = basename(views.folder)
+  const rules = createVexRules(followed)
+  const input = { ...followed, views, generation, scope: null, rules, isPatched: createPatched(followed) }
   const changedBetween = (from: string, to: string) => during((one) => changedRecords(one, from, to))
   const isBackFrom = (): boolean => false
   const whyNotStored = () => null
-  const generation = basename(views.folder)
-  await followRecords({ ...input, generation, changedBetween, isBackFrom, whyNotStored })
+  await followRecords({ ...input, changedBetween, isBackFrom, whyNotStored })
   await between()
   await followTags(input)
 }

@@ -8,7 +8,7 @@ import { NOW, scratch } from '../../store/fixtures.ts'
 import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../../support/small-disk.ts'
 import { readFindings } from './fixtures.ts'
 
-const ASKED = { now: NOW, idsOfDigest: () => [] }
+const ASKED = { now: NOW, idsNamed: () => [] }
 
 test('changes since a time are complete unless some as new were deleted, also when all are older than is kept', () => {
   const dir = scratch()
@@ -61,8 +61,8 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
   const ask = (tag: string, more = {}) =>
     readFindings(dir, (reads) => {
       const query = new URLSearchParams({ tag, ...more })
-      const idsOfDigest = (text: string) => tags[text] ?? []
-      return listChanges(reads, { query, now: NOW, idsOfDigest })
+      const idsNamed = (text: string) => tags[text] ?? []
+      return listChanges(reads, { query, now: NOW, idsNamed })
     })
   const first = ask('tag-b', { limit: '1' })
   expect(first.changes).toMatchObject([{ tag: { id: 'tag-b' }, snapshot: 's1' }])
@@ -79,7 +79,7 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
     readFindings(dir, (reads) => listTags(reads, { ...ASKED, query: new URLSearchParams({ tag: name }) })),
   ).toThrow('was removed')
   expect(() => ask('sha256:2')).toThrow('tag-a or tag-b')
-  expect(() => ask('c')).toThrow('no tag of this id, name or digest')
+  expect(() => ask('c')).toThrow('no tag of this id, name, digest or reference')
   for (const empty of ['tag', 'since']) expect(() => ask('tag-b', { [empty]: '' })).toThrow(`${empty}= is empty`)
 })
 
@@ -96,7 +96,7 @@ test('the findings of all tags, and of one that nothing names, are refused while
   expect(() => ask({}, 'cut')).toThrow(why)
   expect(() => ask({ tag: 'c' }, 'cut')).toThrow(why)
   expect(ask({}, 'unproved')).toEqual([])
-  expect(() => ask({ tag: 'c' }, 'unproved')).toThrow('no tag of this id, name or digest')
+  expect(() => ask({ tag: 'c' }, 'unproved')).toThrow('no tag of this id, name, digest or reference')
 })
 
 test('what is stored is read on a full disk, and judged again when there is room', (context) => {

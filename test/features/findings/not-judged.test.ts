@@ -28,8 +28,8 @@ test('why a tag is not judged is said by the list of findings and the pages in t
     const reads = openShortReads(dir) ?? expect.fail('no database')
     onTestFinished(() => reads.close())
     const make = createPageMaker({ config, version: '1', style: 's.css', script: 's.js', icon: 'i.svg' }, () => reads)
-    const page = (name: string): string => {
-      const asked = { page: name, query: '', signedIn: true, status: null, now: Date.now() + 60_000, served: null }
+    const page = (name: string, query = ''): string => {
+      const asked = { page: name, query, signedIn: true, status: null, now: Date.now() + 60_000, served: null }
       const { body } = make({ ...asked, problem: null, base: '', origin: 'http://localhost' })
       return Buffer.from(body).toString()
     }
@@ -41,6 +41,8 @@ test('why a tag is not judged is said by the list of findings and the pages in t
       one: await ask('list', 'findings', tag),
       images: page('images'),
       changes: page('tag-changes'),
+      tag: page('tag', `id=${tag}`),
+      findings: page('tag-findings', `id=${tag}`),
     }
   }
   const expectWords = (found: Awaited<ReturnType<typeof said>>, tags: number, state: string): void => {
@@ -49,12 +51,15 @@ test('why a tag is not judged is said by the list of findings and the pages in t
     expect(found.list).toContain(`${tags} tag${tags === 1 ? '' : 's'}: ${reason}`)
     expect(found.json.notJudged).toEqual([{ reason, tags }])
     for (const text of [found.one, found.images, found.changes]) expect(text).toContain(reason)
+    for (const text of [found.tag, found.findings]) expect(text).toContain(`N${reason.slice(1)}`)
   }
   sandbox.faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 404 })
   await bench.crawl()
   await bench.publish({})
   await bench.judge()
-  expectWords(await said({}), 1, 'the service has none')
+  const first = await said({})
+  expectWords(first, 1, 'the service has none')
+  expect(first.images).toContain('no package of the SBOM was wholly compared with any record')
   expect((await bench.runWith(patterns, 'catalog')).state).toBe('complete')
   await bench.judge()
   expectWords(await said(patterns), 4, 'not in scope')

@@ -174,7 +174,7 @@ longTest('a catalog that is replaced while the tags are judged makes none of the
   const followed = { store, during, catalog, now }
   const rules = createVexRules(followed)
   const age = { isBack: false }
-  const input = { ...followed, age, views: views.current(), rules, isPatched: () => false }
+  const input = { ...followed, age, views: views.current(), generation: 'a', rules, isPatched: () => false }
   await expect(followTags(input)).rejects.toMatchObject({ code: 'locked' })
   expect(readFindings(dir, (reads) => reads.readTag(tag))).toEqual(before)
   await bench.judge()
@@ -189,12 +189,12 @@ longTest('a tag is named by its id, or by a name that no other tag has', async (
   await bench.judge()
   const ask = (tag: string) =>
     readFindings(bench.dir, (reads) =>
-      listTags(reads, { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }),
+      listTags(reads, { query: new URLSearchParams({ tag }), now: 0, idsNamed: () => [] }),
     )
   const [first, second] = bench.known().tags
   if (first === undefined || second === undefined) throw new Error('no tags')
   for (const named of [first.owner, first.name]) expect(ask(named).tags).toMatchObject([{ id: first.owner }])
-  expect(() => ask('nothing')).toThrow('no tag of this id, name or digest')
+  expect(() => ask('nothing')).toThrow('no tag of this id, name, digest or reference')
   const { id: _, ...fields } = service.read('tags', first.owner)
   service.change('tags', second.owner, fields)
   await bench.crawl()

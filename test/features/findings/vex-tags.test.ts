@@ -52,7 +52,7 @@ async function gapsOf(bench: Awaited<ReturnType<typeof openTags>>['bench'], tags
     return reasons.includes(VEX_GAP)
   })
   const listed = tags.map((tag) => {
-    const question = { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }
+    const question = { query: new URLSearchParams({ tag }), now: 0, idsNamed: () => [] }
     const [one] = readFindings(bench.dir, (reads) => listTags(reads, question).tags)
     return one?.vexGap === VEX_GAP
   })
@@ -230,7 +230,7 @@ bothTest.each(telling(INCOMPLETE, 'CycloneDX, of its components'))(
     expect(await matchSboms(bench, tag, (__, { gaps }) => gaps.filter(({ code }) => code === 'sbom'))).toEqual([
       said.map((reason) => ({ code: 'sbom', reason })),
     ])
-    const question = { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }
+    const question = { query: new URLSearchParams({ tag }), now: 0, idsNamed: () => [] }
     expect(readFindings(bench.dir, (reads) => listTags(reads, question).tags)).toMatchObject([
       { sbomGap: said[0] ?? null, notJudgedReason: null },
     ])

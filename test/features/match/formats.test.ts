@@ -171,9 +171,16 @@ test('each vector is rated by its own score, and a word that no vector is scored
       { severity: 'critical', score: 9.3, method: 'CVSSv4', vector: four.score },
     ],
   ])
-  expect(ratingsOf({ severity: [two], database_specific: { severity: 'HIGH' } })).toEqual([
+  expect(ratingsOf({ severity: [two], database_specific: { severity: 'CRITICAL' } })).toEqual([
     [
-      { method: 'CVSSv2', vector: two.score },
+      { severity: 'high', score: 7.5, method: 'CVSSv2', vector: two.score },
+      { severity: 'critical', method: 'other' },
+    ],
+  ])
+  const unread = { ...two, score: 'AV:N/AC:L' }
+  expect(ratingsOf({ severity: [unread], database_specific: { severity: 'HIGH' } })).toEqual([
+    [
+      { method: 'CVSSv2', vector: unread.score },
       { severity: 'high', method: 'other' },
     ],
   ])

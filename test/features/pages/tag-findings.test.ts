@@ -153,7 +153,7 @@ longTest(
     const fitting = (q: string) => bench.rowsOf(`${tag}&q=${q}`).map((one) => one['Finding'])
     expect(fitting('cve-2026-77001')).toEqual(['T-1 CVE-2026-77001'])
     expect(fitting('SHARED')).toHaveLength(62)
-    expect(textOf(openMaker(bench)(null), `id=${tag}`)).toContain('No record here is about 1 package of the tag, in')
+    expect(textOf(openMaker(bench)(null), `id=${tag}`)).toContain('1 that no record here is about, in whatever version')
     expect(fitting('openssl')).toEqual(['T-2']) // its package is libssl3
     expect(fitting('none-of-them')).toEqual([])
     const file = textOf(openMaker(bench)(null), `id=${tag}&q=shared&format=json`)
@@ -259,6 +259,10 @@ longTest('what VEX rules out, an older version or an absent package is no fix', 
   expect(elsewhere(bench.rowsOf(tag))).toBe(
     `the package is not contained in ${name} ${day}, by what its SBOM identifies`,
   )
+  const incomplete = JSON.parse(sbomOf('image1', 'pkg:npm/else@1.0.0')) as object
+  bench.write(1, 'sbom', JSON.stringify({ ...incomplete, compositions: [{ aggregate: 'incomplete' }] }))
+  await bench.update()
+  expect(elsewhere(bench.rowsOf(tag))).toBe(`not known of 1 of 1 other tag${NOT_JUDGED}`)
   bench.write(1, 'sbom', sbomOf('image1', 'pkg:pypi/shared@9.0'))
   await bench.update()
   expect(elsewhere(bench.rowsOf(tag))).toBe(`not known of 1 of 1 other tag${NOT_JUDGED}`)

@@ -35,11 +35,16 @@ test('a daemon announces a new record about the packages of its tags to its targ
   for (const name of ['changes', 'position'] as const)
     expect((told as Record<string, unknown>)[name]).toEqual((listed as Record<string, unknown>)[name])
   const digest = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(sandbox.service.read('tags', one.owner)))?.[0] ?? ''
-  for (const path of ['/-/tags/findings', '/-/tags/changes']) {
-    const own = (await (await mirror.get(`${path}?tag=${digest}`)).json()) as object
-    const { tags, changes = [] } = own as { tags?: object[]; changes?: { tag: object }[] }
-    expect(tags ?? changes.map(({ tag }) => tag)).toMatchObject([{ id: one.owner }])
+  const { tags: [{ name = '' } = {}] = [] } = (await (await mirror.get(`/-/tags/findings?tag=${digest}`)).json()) as {
+    tags?: { name?: string }[]
   }
+  const names = [digest, one.owner, name, `registry.example.com/${name}`, `pkg:oci/a@${digest}?arch=amd64`]
+  for (const path of ['/-/tags/findings', '/-/tags/changes'])
+    for (const text of names) {
+      const own = (await (await mirror.get(`${path}?tag=${encodeURIComponent(text)}`)).json()) as object
+      const { tags, changes = [] } = own as { tags?: object[]; changes?: { tag: object }[] }
+      expect([text, tags ?? changes.map(({ tag }) => tag)]).toMatchObject([text, [{ id: one.owner }]])
+    }
   const { osv } = listed as { osv: { snapshot: string } }
   expect(told?.snapshot).toBe(osv.snapshot)
 })

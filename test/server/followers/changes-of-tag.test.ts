@@ -70,8 +70,13 @@ longTest('changes of a tag are those of the packages in its SBOM, by its id, its
       packages: { of: named, unknown: expect.any(Number) as number },
     })
     expect((body['packages'] as { packages: number }).packages).toBeGreaterThan(0)
+    expect(body['note']).toBeUndefined()
     expect(answer.headers.get('cache-control')).toBe('no-store')
   }
+  made.sandbox.faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 500 })
+  made.sandbox.service.change('tags', tag, { digest: `sha256:${'9'.repeat(64)}` })
+  await made.run('catalog')
+  expect((await ask(`tag=${tag}`)).body['note']).toMatch(/not fetched since the tag changed/)
 })
 
 longTest('the page and the feeds of changes show those of a tag, unless the catalog is too old', async () => {

@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
+import { type ErrorCode, MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { type SourceName, SOURCES } from '../../../base/domain/sources.ts'
 
 /** Source names as `--sources` gives them, separated by commas, in the order of `SOURCES`. Throws `usage`. */
@@ -39,4 +39,23 @@ export function refuseUnwritable(path: string): void {
     ? 'is a folder: give the name of a file in it'
     : 'is not a regular file (a device, a pipe or a socket), and is not replaced: give another name'
   throw new MirrorError('usage', `${path} ${why}`)
+}
+
+/** A bundle that could not be opened, applied or looked into. */
+export interface Failed {
+  failed: ErrorCode
+  message: string
+}
+
+/** What a bundle is at fault for: it takes nothing from the others that are given. */
+const OF_A_BUNDLE: readonly ErrorCode[] = ['bundle', 'archive']
+
+/** What `work` returns, or why it failed where several bundles are given; throws for one, and for what is no bundle's fault. */
+export async function orFailed<T>(bundles: number, work: () => Promise<T>): Promise<T | Failed> {
+  try {
+    return await work()
+  } catch (error) {
+    if (bundles === 1 || !(error instanceof MirrorError) || !OF_A_BUNDLE.includes(error.code)) throw error
+    return { failed: error.code, message: error.message }
+  }
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { type KeyTrust, trustOf } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { groupFiles } from '../format/split-names.ts'
+import { type Failed, orFailed } from './files.ts'
 import type { ImportOutcome, ImportTask } from '../import/import.worker.ts'
 import { type Bundle, openBundle } from '../import/open.ts'
 import { isThin } from '../thin/format.ts'
@@ -11,7 +12,7 @@ import type { ImportReport, SourceReport } from '../import/types.ts'
 import { importInThread } from '../tasks.ts'
 import { readReference } from '../../../config/kinds/oci-reference.ts'
 import type { Config } from '../../../config/schema.ts'
-import { type ErrorCode, MirrorError } from '../../../base/errors.ts'
+import { MirrorError } from '../../../base/errors.ts'
 import { makeFolder } from '../../../base/files.ts'
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import { namingFaults } from '../../../store/database/faults.ts'
@@ -35,12 +36,6 @@ interface ImportCommandOptions extends GlobalOptions {
 
 /** The result of one bundle of several. `after`: a dry run did not check it, because another given bundle precedes it. */
 type Outcome = { file: string } & (ImportOutcome | { after: number } | Failed)
-
-/** A bundle that could not be opened or applied. */
-interface Failed {
-  failed: ErrorCode
-  message: string
-}
 
 /** Files of one bundle, and its manifest's own statements. */
 interface Opened {
@@ -148,19 +143,6 @@ function stagedIn(dataDir: string): Temporary {
     makeFolder(dataDir)
     return makeTemporary(dataDir)
   })
-}
-
-/** What a bundle is at fault for: it takes nothing from the others that are given. */
-const OF_A_BUNDLE: readonly ErrorCode[] = ['bundle', 'archive']
-
-/** What `work` returns, or why it failed where several bundles are given; throws for one, and for what is no bundle's fault. */
-async function orFailed<T>(bundles: number, work: () => Promise<T>): Promise<T | Failed> {
-  try {
-    return await work()
-  } catch (error) {
-    if (bundles === 1 || !(error instanceof MirrorError) || !OF_A_BUNDLE.includes(error.code)) throw error
-    return { failed: error.code, message: error.message }
-  }
 }
 
 function isGap(outcome: ImportOutcome | Failed): boolean {

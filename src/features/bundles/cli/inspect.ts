@@ -12,6 +12,7 @@ import type { Claims } from '../import/envelope.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { readReference } from '../../../config/kinds/oci-reference.ts'
 import { type NameFiles, withBundleFiles } from './artifacts.ts'
+import { orFailed } from './files.ts'
 import { showIdentity } from './identity.ts'
 import { createBundleProgress } from '../../../cli/progress.ts'
 import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
@@ -39,7 +40,8 @@ interface Known {
 
 /**
  * `patchmirror bundle inspect FILE…`: prints a bundle's own statements. It verifies no origin and needs neither data folder nor
- * trusted keys: exits with 0 when the structure is valid (with --verify: every byte), 1 when not.
+ * trusted keys: exits with 0 when the structure is valid (with --verify: every byte), 1 when not. Of several bundles one that is
+ * refused takes nothing from the others.
  */
 export async function inspectCommand(files: readonly string[], options: InspectOptions): Promise<number> {
   if (files.length === 0) {
@@ -58,22 +60,40 @@ async function inspectFiles(
   named: NameFiles = (text) => text,
 ): Promise<number> {
   const known = knownKeys(options)
-  const found: object[] = []
-  for (const group of groups) {
+  const { json = false, verify: verified = false } = options
+  const look = async (group: readonly string[]): Promise<Seen> => {
     const bundle = await inspected(group)
     try {
-      if (options.verify === true) await verify(bundle, options)
+      if (verified) await verify(bundle, options)
       const signers = signersOf(bundle.claims, known)
-      const verified = options.verify === true
       const shown = group.map(named)
-      if (options.json === true) found.push(facts(shown, bundle, signers, verified))
-      else for (const line of describe(shown, bundle, signers, verified)) print(line)
+      return { json: facts(shown, bundle, signers, verified), lines: describe(shown, bundle, signers, verified) }
     } finally {
       await bundle.close()
     }
   }
-  if (options.json === true) printJson(found.length === 1 ? found[0] : found)
-  return 0
+  const found: object[] = []
+  let isAnyRefused = false
+  for (const group of groups) {
+    const seen = await orFailed(groups.length, () => look(group))
+    isAnyRefused ||= 'failed' in seen
+    if ('lines' in seen) {
+      found.push(seen.json)
+      for (const line of json ? [] : seen.lines) print(line)
+    } else {
+      const message = named(seen.message)
+      found.push({ files: group.map(named), ...seen, message })
+      if (!json) process.stderr.write(`patchmirror: not shown: ${message}\n`)
+    }
+  }
+  if (json) printJson(found.length === 1 ? found[0] : found)
+  return isAnyRefused ? 1 : 0
+}
+
+/** What a bundle says, in both forms. */
+interface Seen {
+  readonly json: object
+  readonly lines: readonly string[]
 }
 
 /** What is shown of a bundle. */

@@ -1,4 +1,11 @@
-import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../match/judging/patches.ts'
+import {
+  type DonePlaces,
+  cvesOf,
+  isForRelease,
+  listDonePlaces,
+  patchListState,
+  patchPlaces,
+} from '../../match/judging/patches.ts'
 import { findEcosystem } from '../../../base/versions/ecosystems.ts'
 import type { FindingsStore } from '../../../store/findings/writes.ts'
 import { type CatalogAge, type DuringReads, catalogOf, expectCatalog } from './during.ts'
@@ -19,22 +26,24 @@ export function createPatched({ store, during, catalog }: Omit<PatchesInput, 'no
       if (catalogOf(reads) !== catalog) for (const name of ['vex', 'patches'] as const) store.putFollowed(name, '')
       return listDonePlaces(cves, reads)
     })
-  const done = new Set<string>()
+  const done = new Map<string, ReadonlySet<string>>()
   const asked = new Set<string>()
   return (component, cves) => {
     const missing = cves.filter((cve) => !asked.has(cve))
     for (const cve of missing) asked.add(cve)
-    if (missing.length > 0) for (const place of listDone(missing)) done.add(place)
+    if (missing.length > 0) for (const [place, releases] of listDone(missing)) done.set(place, releases)
     return isAmong(done, component, cves)
   }
 }
 
-function isAmong(done: ReadonlySet<string>, component: StoredAsked, cves: readonly string[]): boolean {
+function isAmong(done: DonePlaces, component: StoredAsked, cves: readonly string[]): boolean {
   if (done.size === 0) return false
   const base = findEcosystem(component.ecosystem)?.base ?? ''
   const asked = readAsked(component)?.questions ?? []
   const names = new Set([component.name, ...asked.map(({ name }) => name)])
-  return [...names].some((name) => patchPlaces(cves, base, name).some((place) => done.has(place)))
+  const isPatched = (place: string): boolean =>
+    [...(done.get(place) ?? [])].some((release) => isForRelease(release, place, component.ecosystem))
+  return [...names].some((name) => patchPlaces(cves, base, name).some(isPatched))
 }
 
 interface PatchesInput {
@@ -91,7 +100,7 @@ function differing({ store, during, catalog }: PatchesInput): Map<number, Set<st
     expectCatalog(reads, catalog)
     return listDonePlaces(cves, reads)
   })
-  const named = new Set([...done].map((place) => (JSON.parse(place) as string[])[0] ?? ''))
+  const named = new Set([...done.keys()].map((place) => (JSON.parse(place) as string[])[0] ?? ''))
   for (const [record, own] of cvesBy) {
     if (!own.some((cve) => named.has(cve))) continue
     for (const component of store.listComponentsWith(record))

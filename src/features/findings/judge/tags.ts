@@ -6,7 +6,7 @@ import type { Fields } from '../../../base/json/objects.ts'
 import type { InputSbom, SbomComponent } from '../../../documents/sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../../documents/sboms/mirrored.ts'
 import type { FindingCounts, GoneReason, TagFindings } from '../../../store/findings/reads.ts'
-import { NO_SBOM } from '../../../store/findings/words.ts'
+import { NO_SBOM, sbomGapWords, unreadSbomWords } from '../../../store/findings/words.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../../store/findings/writes.ts'
 import type { Reads } from '../../../store/reads.ts'
 import type { Views } from '../../scanners/store/reads.ts'
@@ -23,6 +23,7 @@ import { readAsked, writeAsked } from '../../../store/findings/asked.ts'
 import { createEvaluation } from './evaluate.ts'
 import { gapOf } from './gaps.ts'
 import type { IsPatched } from './patches.ts'
+import { followUnrecorded, recordedIn } from './unrecorded.ts'
 import { unreadState } from './vex-documents.ts'
 import { type VexRules, ruleTag, visibleIn } from './vex.ts'
 
@@ -30,6 +31,8 @@ interface TagsInput {
   readonly store: FindingsStore
   /** Show the snapshot that all findings are of. */
   readonly views: Views
+  /** The generation of views, by its name. */
+  readonly generation: string
   /** The snapshot of the catalog that they are brought to. */
   readonly catalog: string
   readonly age: Pick<CatalogAge, 'isBack'>
@@ -58,6 +61,7 @@ type ListedTag = Pick<TagFindings, 'owner' | 'name' | 'sbom'>
 export async function followTags(input: TagsInput): Promise<TagsReport> {
   const { store, catalog, during, now } = input
   if (store.isWhole() && !store.hasUnread() && store.readState()?.catalog === catalog) {
+    await followUnrecorded(input)
     store.finishJudging(catalog, now)
     return { catalog, read: 0, gone: 0, tags: 0 }
   }
@@ -84,6 +88,7 @@ export async function followTags(input: TagsInput): Promise<TagsReport> {
   }
   const isAnyUnread = store.listOwners().some(({ owner, sbom }) => listed.get(owner)?.sbom !== sbom)
   if (isAnyUnread) store.putFollowed('tags', unreadState(catalog))
+  await followUnrecorded(input)
   store.finishJudging(catalog, now)
   return { catalog, read, gone: gone.length, tags }
 }
@@ -132,6 +137,7 @@ async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Prom
   const id = store.putTag({ ...about, ...countFindings([]) })
   rules.replaceTag(id)
   store.replaceComponents(id, ids)
+  store.dropFollowed('unrecorded')
   const { visible, suppressed } = ruleTag(store, rules, id)
   const counts = { ...countFindings(visible), suppressed }
   store.putTag({ ...about, ...counts })
@@ -231,8 +237,10 @@ function readSboms(
     }
   }
   const tried = sbom.split(' ').filter((digest) => !damaged.has(digest))
-  const read = sboms.length === 0 ? { refusal } : packagesOf(sboms)
-  return { ...read, sbom: tried.join(' ') }
+  if (sboms.length === 0) return { refusal, sbom: tried.join(' ') }
+  const read = packagesOf(sboms)
+  const sbomGap = refusal === '' ? read.sbomGap : unreadSbomWords(refusal)
+  return { ...read, sbomGap, sbom: tried.join(' ') }
 }
 
 /** Returns the numbers of components; those that no tag had are judged. */
@@ -270,19 +278,6 @@ function namesAsked(component: TagPackage): string[] {
   return [...new Set(questions.map(({ ecosystem, name }) => packageKey(ecosystem.name, name)))]
 }
 
-/** Returns what knows which of many components any record names: most have none. */
-function recordedIn(views: Views, components: readonly TagPackage[]): (component: TagPackage) => boolean {
-  const questionsOf = (one: TagPackage) => readAsked(one)?.questions ?? []
-  const byEcosystem = Map.groupBy(components.flatMap(questionsOf), (one) => one.ecosystem.name)
-  const recorded = new Map(
-    [...byEcosystem].map(([ecosystem, asked]) => {
-      const names = [...new Set(asked.map(({ name }) => name))]
-      return [ecosystem, views.listRecorded(ecosystem, names)] as const
-    }),
-  )
-  return (component) => questionsOf(component).some(({ ecosystem, name }) => recorded.get(ecosystem.name)?.has(name))
-}
-
 /** Package URLs of a component that are kept, far above real ones, and what is kept of more: VEX rules nothing of it out. */
 const MOST_PACKAGES = 1_000
 const UNKNOWN = '[[""]]'
@@ -295,7 +290,7 @@ interface ReadPackages {
   readonly components: readonly TagPackage[]
   /** JSON, as `TagFindings` has it. */
   readonly subjects: string
-  readonly incomplete: string | null
+  readonly sbomGap: string | null
   readonly packages: number
   /** Packages of which it is not known who they are. */
   readonly unidentified: number
@@ -308,7 +303,7 @@ interface ReadPackages {
 const NOTHING_READ: ReadPackages = {
   components: [],
   subjects: '[]',
-  incomplete: null,
+  sbomGap: null,
   packages: 0,
   unidentified: 0,
   allReleases: 0,
@@ -362,10 +357,11 @@ function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
     }
   })
   const subjects = JSON.stringify(sboms.map(writeDescribed))
+  const { incomplete } = sboms.find((one) => one.incomplete !== undefined) ?? {}
   return {
     components: withPackages,
     subjects,
-    incomplete: sboms.find(({ incomplete }) => incomplete !== undefined)?.incomplete ?? null,
+    sbomGap: incomplete === undefined ? null : sbomGapWords(incomplete),
     packages: components.size + unknown.size,
     unidentified: unknown.size,
     allReleases: allReleases.size,

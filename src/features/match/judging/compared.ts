@@ -54,10 +54,7 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
   ['no_order', (ecosystem) => `no order of versions is known for ${ecosystem}`],
   ['version', (ecosystem) => `it is not a version as ${ecosystem} orders them`],
   ['commits', () => 'they name commits alone'],
-  [
-    'bounds',
-    () => 'they name versions that cannot be read, or ranges without a first version, or with several last ones',
-  ],
+  ['bounds', () => 'they name versions that cannot be read, or ranges without a first version, or with several ends'],
   ['no_versions', () => 'they name no versions'],
   ['epoch', () => 'the epoch of its source package is not known'],
   ['open', (ecosystem) => `it names no single version of ${ecosystem}, and they tell those apart that it may be`],

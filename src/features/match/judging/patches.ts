@@ -4,8 +4,10 @@ import { resolveField } from '../../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
 import { type Fields, isObject } from '../../../base/json/objects.ts'
 import { ecosystemNames, findEcosystem } from '../../../base/versions/ecosystems.ts'
+import { isMeant } from '../../../base/identity/meant.ts'
 import { normalName } from '../../../base/identity/names.ts'
 import { purlNames } from '../../../base/identity/package.ts'
+import { readRelease } from '../../../base/identity/releases.ts'
 import type { CatalogEntry } from '../../../store/catalog/lists.ts'
 import type { Reads } from '../../../store/reads.ts'
 import type { MatchFinding, MatchPatch, MatchPatches, MatchedComponent } from './finding.ts'
@@ -29,7 +31,7 @@ interface Joined {
 
 /**
  * Adds to each finding the entries of the mirrored list of patches (`/v1/patches`, service API, section 5) about its CVE, its
- * ecosystem and its package. `check` is called from time to time, and throws to stop.
+ * ecosystem with the release, and its package. `check` is called from time to time, and throws to stop.
  */
 export function joinPatches(
   findings: readonly MatchFinding[],
@@ -48,26 +50,48 @@ export function joinPatches(
     same?.add(patch)
   }
   const joined = findings.map((finding) => {
-    const lists = placesOf(finding).flatMap((place) => found.get(place) ?? [])
-    const patches = doneFirst(lists.flatMap((list) => list.kept()))
-    const patchCount = lists.reduce((sum, list) => sum + list.count(), 0)
-    return { ...finding, patches, patchCount }
+    const places = placesOf(finding)
+    const kept = places.flatMap(
+      (place) =>
+        found
+          .get(place)
+          ?.kept()
+          .map((patch) => ({ place, patch })) ?? [],
+    )
+    const { release } = finding.component
+    const own = kept.filter(({ place, patch }) => isForRelease(patch.release, place, release?.name ?? null))
+    const listed = places.reduce((sum, place) => sum + (found.get(place)?.count() ?? 0), 0)
+    const patches = doneFirst(own.map(({ patch }) => patch))
+    return { ...finding, patches, patchCount: listed - kept.length + own.length }
   })
   const partial = catalog.whyListPartial(LIST.path)
   return { findings: joined, patches: { notApplied: null, entries: list.entries, partial } }
 }
 
+/** Whether an entry for a release of a distribution, '' for none, is for the one that is judged; null: that is not known. `place`: of the entry. */
+export function isForRelease(named: string, place: string, asked: string | null): boolean {
+  const [, base = ''] = JSON.parse(place) as string[]
+  const release = named === '' ? null : readRelease(named, base)
+  return release === null || isMeant(release.ecosystem, asked ?? base)
+}
+
+/** The releases that entries of the list are for, '' for none, by the places that they are about. */
+export type DonePlaces = ReadonlyMap<string, ReadonlySet<string>>
+
 /**
  * Returns the places that done entries about CVEs are about, as `patchPlaces` names them; none where the mirror has no list
  * that names CVEs.
  */
-export function listDonePlaces(cves: readonly string[], { catalog }: Pick<Reads, 'catalog'>): Set<string> {
-  const places = new Set<string>()
+export function listDonePlaces(cves: readonly string[], { catalog }: Pick<Reads, 'catalog'>): DonePlaces {
+  const places = new Map<string, Set<string>>()
   const list = catalog.readList(LIST.path)
   if (list === null || !catalog.hasFacet(list.id, CVE_FACET)) return places
   const reading = { catalog, list: list.id, check: () => undefined }
   for (const { patch, ecosystem, name } of ticketsAbout(cves, reading))
-    if (isDone(patch)) places.add(placeOf(patch.cve, ecosystem, name))
+    if (isDone(patch)) {
+      const place = placeOf(patch.cve, ecosystem, name)
+      places.set(place, (places.get(place) ?? new Set()).add(patch.release))
+    }
   return places
 }
 
@@ -240,7 +264,7 @@ function itemOf(body: Buffer): Fields | null {
 function textIn(item: Fields, field: string, shortened: boolean): string {
   const [name = field] = Object.hasOwn(item, field) ? [field] : resolveField(field, Object.keys(item), shortened)
   const value = item[name]
-  return typeof value === 'string' ? short(value) : ''
+  return typeof value === 'string' || typeof value === 'number' ? short(String(value)) : ''
 }
 
 function short(text: string): string {

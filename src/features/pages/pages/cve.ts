@@ -133,7 +133,9 @@ function packagesOf(affected: unknown): string[] {
   const all: unknown[] = Array.isArray(affected) ? affected : []
   const named = all.slice(0, MOST_OF_RECORD.packages).map((one) => {
     const { name, ecosystem, fixed } = describeAffected(one)
-    const shown = [...new Set(fixed)].slice(0, MOST_OF_RECORD.fixed).join(', ')
+    const shown = [...fixed.slice(0, MOST_OF_RECORD.fixed), ...(fixed.length > MOST_OF_RECORD.fixed ? ['…'] : [])].join(
+      ', ',
+    )
     return `${name ?? 'no name'} (${ecosystem ?? 'no ecosystem'}): ${shown === '' ? 'no fix is named' : `fixed in ${shown}`}`
   })
   const more = all.length - named.length

@@ -143,8 +143,24 @@ test('an entry that is no object or of other types is passed over, and long text
   const entries = bodies.map((body) => ({ cve: 'CVE-1-1', body }))
   const last = entryOf('CVE-1-1', 'x', { version: 'v'.repeat(5_000), os_distro_major: 12 })
   const { patches } = await joinedWith([...entries, last], finding({ id: 'CVE-1-1' }, 'npm', 'pkg:npm/x@1'))
-  const patch = { ticket: 't8', cve: 'CVE-1-1', status: 'done', release: '' }
+  const patch = { ticket: 't8', cve: 'CVE-1-1', status: 'done', release: '12' }
   expect(patches).toEqual([[{ ...patch, version: 'v'.repeat(1_000) }]])
+})
+
+test('an entry for another release of a distribution is no patch of an image of this one', async () => {
+  const of = (release: string) => ({ ...entryOf('CVE-1-1', 'x', { ecosystem: 'debian', os_distro_major: release }) })
+  const inRelease = (name: string | null) => {
+    const one = finding({ id: 'CVE-1-1' }, 'Debian:12', 'pkg:deb/debian/x@1')
+    return { ...one, component: { ...one.component, release: name === null ? null : { name, from: 'purl' as const } } }
+  }
+  const entries = ['11', '12', 'bookworm', '', 'unknown'].map(of)
+  const { patches, counts } = await joinedWith(entries, ...['Debian:12', 'Debian:13', null].map(inRelease))
+  expect(patches.map((ones) => ones.map(({ release }) => release))).toEqual([
+    ['12', 'bookworm', '', 'unknown'],
+    ['', 'unknown'],
+    ['11', '12', 'bookworm', '', 'unknown'],
+  ])
+  expect(counts).toEqual([4, 2, 5])
 })
 
 longTest(

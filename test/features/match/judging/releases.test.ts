@@ -246,7 +246,7 @@ test('a component none of whose records can be compared is not judged, with the 
   expect(await whyNot('pkg:npm/bounds@1.0.0')).toEqual([
     [
       'not_compared',
-      'they name versions that cannot be read, or ranges without a first version, or with several last ones',
+      'they name versions that cannot be read, or ranges without a first version, or with several ends',
     ],
   ])
   expect(await whyNot('pkg:npm/empty@1.0.0')).toEqual([['not_compared', 'they name no versions']])

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { cvss2Score } from '../../../../src/documents/records/cvss2.ts'
 import { cvss4Score } from '../../../../src/documents/records/cvss4.ts'
 import { cvss3Score, disagrees, severityOf } from '../../../../src/documents/records/severity.ts'
 
@@ -43,8 +44,25 @@ test('the base score of a CVSS 4 vector is that of the standard', () => {
   expect(invalid.map(cvss4Score)).toEqual([null, null, null, null, null])
 })
 
-test('the severity of a record is the higher one of the word of the record and the class of its CVSS 3 or 4 score', () => {
+test('the base score of a CVSS 2 vector is that of the standard', () => {
+  // Scores of another implementation (the Python package cvss 3), which agrees on all 729 base vectors.
+  const scored = {
+    'AV:N/AC:L/Au:N/C:C/I:C/A:C': 10,
+    'AV:N/AC:L/Au:N/C:N/I:N/A:C': 7.8,
+    'AV:L/AC:H/Au:N/C:C/I:C/A:C': 6.2,
+    '(AV:N/AC:M/Au:N/C:N/I:P/A:N/E:U/RL:OF/RC:C)': 4.3,
+    'AV:N/AC:H/Au:N/C:P/I:N/A:N': 2.6,
+    'AV:N/AC:L/Au:N/C:N/I:N/A:N': 0,
+  }
+  const scores = Object.keys(scored).map((vector) => [vector, cvss2Score(vector)])
+  expect(Object.fromEntries(scores)).toEqual(scored)
+  const invalid = ['', 'AV:N', 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H', 'AV:P/AC:L/Au:N/C:C/I:C/A:C']
+  expect(invalid.map(cvss2Score)).toEqual([null, null, null, null])
+})
+
+test('the severity of a record is the higher one of the word of the record and the class of its CVSS score', () => {
   const vector = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H' }
+  const two = { type: 'CVSS_V2', score: 'AV:N/AC:L/Au:N/C:C/I:C/A:C' }
   const four = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N' }
   const levels: [object, string | null, number | null][] = [
     [{}, null, null],
@@ -53,7 +71,12 @@ test('the severity of a record is the higher one of the word of the record and t
     [{ severity: [vector], database_specific: { severity: 'CRITICAL' } }, 'critical', 7.5],
     [{ severity: [four] }, 'high', 8.7],
     [{ severity: [vector, four] }, 'high', 8.7],
-    [{ severity: [{ type: 'CVSS_V2', score: 'AV:N/AC:L/Au:N/C:C/I:C/A:C' }] }, null, null],
+    [{ severity: [two] }, 'high', 10],
+    [{ severity: [{ ...two, score: 'AV:N/AC:M/Au:N/C:N/I:P/A:N' }] }, 'medium', 4.3],
+    [{ severity: [{ ...two, score: 'AV:N/AC:H/Au:N/C:P/I:N/A:N' }] }, 'low', 2.6],
+    [{ severity: [two, vector] }, 'high', 7.5],
+    [{ severity: [two, { ...vector, score: vector.score.replace('A:H', 'A:L') }] }, 'medium', 5.3],
+    [{ severity: [{ ...two, score: 'AV:N' }] }, null, null],
     [{ severity: [{ type: 'Ubuntu', score: 'negligible' }] }, 'low', null],
     [{ affected: [{ ecosystem_specific: { severity: 'MEDIUM' } }] }, 'medium', null],
     [

@@ -21,6 +21,8 @@ interface AskedPackages {
   readonly filter: PackageFilter
   /** What names them. */
   readonly subject: string
+  /** Why these may not be all packages of the tag's image, in words; null: nothing says so. */
+  readonly doubt: string | null
 }
 
 /**
@@ -30,8 +32,9 @@ interface AskedPackages {
 export function askedPackages(call: PageCall, ecosystem: string): AskedPackages | null {
   const [purl = '', tag = ''] = ['purl', 'tag'].map((name) => parameter(call.query, name))
   const named = readFilter(ecosystem || null, purl || null)
-  if (tag === '') return named && { filter: named, subject: purl || ecosystem }
+  if (tag === '') return named && { filter: named, subject: purl || ecosystem, doubt: null }
   if (named !== null) throw new MirrorError('bad_request', 'a tag names the packages: omit the others')
   call.refuseOld('catalog')
-  return { filter: packagesOfTag(call.reads, tag, MAX_BYTES).filter, subject: tag }
+  const { filter, doubt } = packagesOfTag(call.reads, tag, MAX_BYTES)
+  return { filter, subject: tag, doubt }
 }

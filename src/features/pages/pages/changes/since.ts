@@ -73,7 +73,12 @@ export function sinceView(call: PageCall): PageView {
   const back = place && wentBackText(reads, place, found.to)
   const isEmpty = found.changes.length + (found.notJudged ?? 0) === 0 && found.next === null
   const unknown = isEmpty ? whyUnrecordedHere(call, filter) : null
-  const notices = [...(back === null ? [] : [backNotice(back)]), ...(unknown === null ? [] : [unknownNotice(unknown)])]
+  const doubt = asks?.doubt ?? null
+  const notices = [
+    ...(back === null ? [] : [backNotice(back)]),
+    ...(unknown === null ? [] : [unknownNotice('No record names this package', unknown)]),
+    ...(doubt === null ? [] : [unknownNotice('The SBOM may lack packages of the tag', doubt)]),
+  ]
   return { title, blocks: [...blocks, ...notices, ...tableOf(call, found, { first, next })] }
 }
 
@@ -142,8 +147,8 @@ function backNotice(text: string): Block {
   return { kind: 'notice', tone: 'warn', title: 'Older data', text: asSentence(text) }
 }
 
-function unknownNotice(text: string): Block {
-  return { kind: 'notice', tone: 'warn', title: 'No record names this package', text: asSentence(text) }
+function unknownNotice(title: string, text: string): Block {
+  return { kind: 'notice', tone: 'warn', title, text: asSentence(text) }
 }
 
 const UNKNOWN: Block = {

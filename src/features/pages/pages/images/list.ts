@@ -9,7 +9,10 @@ import type { TagFindings } from '../../../../store/findings/reads.ts'
 import type { Block, FormField } from '../../blocks.ts'
 import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
 import { asSentence } from '../../../../answers/html.ts'
+import { createWhySbomOld } from '../../../../documents/sboms/mirrored.ts'
+import { gapWords, tagGaps } from '../../../../store/findings/words.ts'
 import { createWhyNotJudged } from '../../../lookup/tag.ts'
+import { readTagFindings } from '../tags/log.ts'
 import { requireList } from '../list-page.ts'
 import { openCarried } from './carried.ts'
 import { type ImageRow, readImageRows } from './rows.ts'
@@ -31,7 +34,7 @@ export function loadImages(call: PageCall): PageView {
   const ofImage = repository === null ? rows : rows.filter(({ image }) => image === repository)
   const fitting = ofImage.filter((row) => fits(row, asked.q)).sort(ORDERS[asked.sort || 'fix'])
   const isCarried = openCarried(call)
-  const why = unknown === null ? createWhyNotJudged(call) : null
+  const known = unknown === null ? openKnown(call) : null
   const pageAt = (next: number): string => ui('images', { ...asked, at: next === 0 ? null : next })
   const table: Block = {
     kind: 'table',
@@ -51,7 +54,7 @@ export function loadImages(call: PageCall): PageView {
     ],
     rows: fitting
       .slice(at, at + most)
-      .map((row) => [...cellsOf(call, row, why), ...(isCarried === null ? [] : [isCarried(row)])]),
+      .map((row) => [...cellsOf(call, row, known), ...(isCarried === null ? [] : [isCarried(row)])]),
     empty: emptyOf(rows.length === 0, incomplete !== null),
     first: at === 0 ? null : pageAt(0),
     next: at + most < fitting.length ? pageAt(at + most) : null,
@@ -129,10 +132,15 @@ function noteOf(fitting: readonly ImageRow[], all: number, incomplete: string | 
   return `${counted(tags.length, 'tag')}${among}, ${known} judged. What VEX rules out does not count.${cut}`
 }
 
-/** Says why a tag is not judged; null where no findings are known. */
-type WhyNotJudged = ReturnType<typeof createWhyNotJudged> | null
+/** What is known of tags beside their findings, and why one is not judged; null where no findings are known. */
+type Known = ReturnType<typeof openKnown> | null
 
-function cellsOf(call: PageCall, row: ImageRow, whyNot: WhyNotJudged): (Cell | Cell[])[] {
+function openKnown(call: PageCall) {
+  const withoutVex = readTagFindings(call, (found) => found.listTagsWithoutVex()) ?? []
+  return { withoutVex, whySbomOld: createWhySbomOld(call.reads), whyNotJudged: createWhyNotJudged(call) }
+}
+
+function cellsOf(call: PageCall, row: ImageRow, known: Known): (Cell | Cell[])[] {
   const { image, tag, digest: of, changed } = row
   const when = changed === '' ? plain(null) : time(changed.slice(0, 60), call.now)
   const named = image === '' || image.length > 500 ? plain(image) : link(image, call.ui('images', { image }))
@@ -141,18 +149,20 @@ function cellsOf(call: PageCall, row: ImageRow, whyNot: WhyNotJudged): (Cell | C
   return [
     named,
     tag.id.length <= 500 ? link(tag.name, call.ui('tag', { id: tag.id })) : plain(tag.name),
-    ...countCells(call, row, whyNot),
+    ...countCells(call, row, known),
     when,
     of === null ? none : digest(of),
   ]
 }
 
 /** With a fix, critical, high and all findings of a tag: numbers only where its SBOM is judged. */
-function countCells({ ui }: PageCall, row: ImageRow, whyNot: WhyNotJudged): Cell[] {
+function countCells({ ui }: PageCall, row: ImageRow, known: Known): Cell[] {
   const found = judged(row)
   const none = plain(null)
   if (found !== null) {
-    const part = found.notJudged === 0 ? {} : { note: `${counted(found.notJudged, 'package')} not judged` }
+    const parts = found.notJudged === 0 ? [] : [`${counted(found.notJudged, 'package')} not judged`]
+    const notes = [...parts, ...(known === null ? [] : gapWords(tagGaps(found, known)))]
+    const part = notes.length === 0 ? {} : { note: clip(notes.join('; '), 200) }
     const list = found.owner.length <= 500 ? { href: ui('tag-findings', { id: found.owner }) } : {}
     return [
       count(found.fixable),
@@ -161,9 +171,9 @@ function countCells({ ui }: PageCall, row: ImageRow, whyNot: WhyNotJudged): Cell
       { ...count(found.findings), ...list, ...part },
     ]
   }
-  if (whyNot === null) return [none, none, none, none]
+  if (known === null) return [none, none, none, none]
   const { owner = '', refusal = null } = row.findings ?? {}
-  const why = refusal === null ? null : whyNot(owner, refusal)
+  const why = refusal === null ? null : known.whyNotJudged(owner, refusal)
   return [none, none, none, { ...state('not judged', 'warn'), ...(why !== null && { note: clip(why, 100) }) }]
 }
 

@@ -3,16 +3,18 @@ import { MirrorError } from '../../../../base/errors.ts'
 import { requestedPath } from '../../../../server/catalog/not-found.ts'
 import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import { type Fields, fieldsOf } from '../../../../base/json/objects.ts'
-import type { DocumentLink } from '../../../../answers/answer.ts'
+import { whySbomOld } from '../../../../documents/sboms/mirrored.ts'
+import type { DocumentLink, Part } from '../../../../answers/answer.ts'
 import { tagFindingsPart } from '../../../lookup/change-tables.ts'
-import { type ArtifactKind, artifactParts, readArtifacts, tagAnswer } from '../../../lookup/tag.ts'
+import { type ArtifactKind, artifactParts, createWhyNotJudged, readArtifacts, tagAnswer } from '../../../lookup/tag.ts'
 import type { Block } from '../../blocks.ts'
 import { answerBlocks } from '../../links.ts'
 import { code, link } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { type ShownArtifact, shownArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
-import { NOT_JUDGED, whyNoTags } from '../../../../store/findings/words.ts'
+import type { TagFindings } from '../../../../store/findings/reads.ts'
+import { NOT_JUDGED, gapWords, tagGaps, whyNoTags } from '../../../../store/findings/words.ts'
 import { NOT_LOGGED, changesBlocks, readTagFindings } from '../tags/log.ts'
 
 const ITEM = '/v1/tags/{id}'
@@ -56,15 +58,22 @@ function findingsOrWhyNot(call: PageCall, id: string): Block[] {
   }
 }
 
+function partOf(call: PageCall, tag: TagFindings, withoutVex: readonly string[]): Part {
+  const judged = tag.refusal === null ? tag : createWhyNotJudged(call)(tag.owner, tag.refusal)
+  const known = { withoutVex, whySbomOld: (id: string) => whySbomOld(call.reads, id) }
+  return tagFindingsPart(judged, gapWords(tagGaps(tag, known)))
+}
+
 /** What records say about the SBOM of a tag, or why that is not known; nothing where the settings have no tags judged. */
 function findingBlocks(call: PageCall, id: string): Block[] {
   if (whyNoTags(call.config) !== null) return []
   const found = readTagFindings(call, (reads) => ({
     tag: reads.readTag(id),
     changes: reads.listLogOf(id, MOST_CHANGES),
+    withoutVex: reads.listTagsWithoutVex(),
   }))
   const tag = found?.tag ?? null
-  const part = tagFindingsPart(tag === null ? NOT_JUDGED : (tag.refusal ?? tag))
+  const part = found === null || tag === null ? tagFindingsPart(NOT_JUDGED, []) : partOf(call, tag, found.withoutVex)
   const blocks = answerBlocks(call, { parts: [part] })
   if (found === null || part.kind === 'notice') return blocks
   const heading: Block = {

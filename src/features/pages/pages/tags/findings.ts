@@ -5,13 +5,14 @@ import { MirrorError } from '../../../../base/errors.ts'
 import { clip, counted } from '../../../../base/text.ts'
 import { toIso } from '../../../../base/time.ts'
 import { disagrees } from '../../../../documents/records/severity.ts'
+import { whySbomOld } from '../../../../documents/sboms/mirrored.ts'
 import { describeDates } from '../../../../server/lookup/dates.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
-import { readAsked } from '../../../../store/findings/asked.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
 import type { ListedFinding } from '../../../../store/findings/tag-list.ts'
-import { VEX_GAP, notJudgedYet, sbomGapWords } from '../../../../store/findings/words.ts'
+import { gapWords, notJudgedYet, tagGaps } from '../../../../store/findings/words.ts'
 import { tagFindingsPart } from '../../../lookup/change-tables.ts'
+import { createWhyNotJudged } from '../../../lookup/tag.ts'
 import type { Block } from '../../blocks.ts'
 import { answerBlocks } from '../../links.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
@@ -33,7 +34,10 @@ export function loadTagFindings(call: PageCall): PageView {
     if (found.readState()?.beganAt === null) throw new MirrorError('not_ready', notJudgedYet(found.countTags()))
     if (tag === null) throw new MirrorError('not_found', `this mirror has judged no tag of the id ${clip(id, 200)}`)
     const title = `Findings of ${clip(tag.name, 200)}`
-    const blocks = answerBlocks(call, { parts: [tagFindingsPart(tag.refusal ?? tag)] })
+    const known = { withoutVex: found.listTagsWithoutVex(), whySbomOld: (one: string) => whySbomOld(call.reads, one) }
+    const gaps = gapWords(tagGaps(tag, known))
+    const judged = tag.refusal === null ? tag : createWhyNotJudged(call)(id, tag.refusal)
+    const blocks = answerBlocks(call, { parts: [tagFindingsPart(judged, gaps)] })
     const more: Block = { kind: 'facts', rows: [['tag', link(tag.name, call.ui('tag', { id }))]] }
     const listed = tag.refusal === null ? [formOf(call, id), tableOf(call, found, tag)] : []
     return { title, blocks: [more, ...blocks, ...listed] }
@@ -69,9 +73,6 @@ function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block 
     ...(isCurrent ? [] : ['what other tags have is shown after that']),
     ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
-    ...(tag.incomplete === null ? [] : [sbomGapWords(tag.incomplete)]),
-    ...(found.listTagsWithoutVex().includes(tag.owner) ? [VEX_GAP] : []),
-    ...(at === 0 ? unrecordedNotes(call, found, tag) : []),
     'a package that is listed by several package URLs counts once',
     'new since is the change that named the finding last; of what the first judgement of the tag found it is not known',
   ]
@@ -189,25 +190,4 @@ function fixCells({ patched }: ListedFinding, said: SaidOfFinding | null): Cell[
   const done = patched === 1 ? [PATCHED] : []
   const cells = [...shown, ...more, ...done]
   return cells.length === 0 ? [plain(null)] : cells
-}
-
-/** Says how many packages of a tag have no finding because no record is about them; none where there are no such packages. */
-function unrecordedNotes(call: PageCall, found: FindingsReads, tag: Pick<TagFindings, 'id'>): string[] {
-  const clear = found.listClearOf(tag.id).map((one) => readAsked(one)?.questions ?? [])
-  const asked = Map.groupBy(clear.flat(), ({ ecosystem }) => ecosystem.name)
-  const count = call.views((views) => {
-    const recorded = new Map(
-      [...asked].map(([ecosystem, questions]) => {
-        const names = [...new Set(questions.map(({ name }) => name))]
-        return [ecosystem, views.listRecorded(ecosystem, names)] as const
-      }),
-    )
-    const isRecorded = ({ ecosystem, name }: (typeof clear)[number][number]): boolean =>
-      recorded.get(ecosystem.name)?.has(name) === true
-    return clear.filter((questions) => !questions.some(isRecorded)).length
-  })
-  if (count === null || count === 0) return []
-  return [
-    `no record here is about ${counted(count, 'package')} of the tag, in whatever version: a misspelt name looks the same`,
-  ]
 }

@@ -108,9 +108,12 @@ function readSiblings(reads: Reads, repository: string, tags: readonly OtherTag[
   })
 }
 
-/** Whether each stored SBOM of a tag was read, and none is missing or of an earlier state of it. `sha`: of its entry in the list. */
-function isWhole(reads: Reads, { owner, sbom, subjects, refusal }: OtherTag, sha: Buffer): boolean {
-  if (refusal !== null || sbom === '') return false
+/**
+ * Whether each stored SBOM of a tag was read, and none is missing, of an earlier state of it, or incomplete by its own word. `sha`: of
+ * its entry in the list.
+ */
+function isWhole(reads: Reads, { owner, sbom, subjects, refusal, sbomGap }: OtherTag, sha: Buffer): boolean {
+  if (refusal !== null || sbomGap !== null || sbom === '') return false
   const path = sbomPathOf(owner)
   const answer = reads.catalog.readAnswer(path)
   if (answer === null || !answer.ownerSha.equals(sha) || reads.catalog.readMissingPath(path) !== null) return false
