@@ -202,7 +202,7 @@ async function fetchList(session: Session, path: string, maxBytes: number): Prom
     },
     kept: (): void => undefined,
   }
-  const known = { onward: null, cursorPath: null, cut: null, probed: UNPROBED, graded: false }
+  const known = { onward: null, cursorPath: null, cut: null, probed: UNPROBED, graded: false, endInPage: false }
   const options = {
     limit: PAGE_SIZE,
     maxBytes,

@@ -90,11 +90,6 @@ export function createSeeker(list: Sought, ask: Ask) {
     one: requestOne,
     /** The same request, where it was sent; null otherwise. */
     askedOne: (): Promise<ReadPage | null> | null => one,
-    /** Returns whether a page of one item names the next one: a page that names none is then the last. */
-    async namesNext(): Promise<boolean> {
-      const page = await requestOne()
-      return page !== null && saysNext(page)
-    },
   }
 }
 
@@ -143,14 +138,15 @@ async function byNumber(list: Sought, ask: Ask, param: string, page: ReadPage, n
   return isOther(page, first) ? { attempt: fromZero, ends: false } : null
 }
 
-/** Returns whether a page names the next one. */
-function namesNextPage({ shape, link, headerNext }: ReadPage): boolean {
-  return shape.next !== null || nextLink(link) !== null || headerNext !== null
+/** Returns whether a header of a page names the next one. */
+export function namesInHeader({ link, headerNext }: ReadPage): boolean {
+  return nextLink(link) !== null || headerNext !== null
 }
 
 /** Returns whether a page of one item says that there is another: then a page that says nothing is the last. */
 export function saysNext(page: ReadPage): boolean {
-  return page.items.length === 1 && (namesNextPage(page) || page.shape.more === true)
+  const { items, shape } = page
+  return items.length === 1 && (shape.next !== null || shape.more === true || namesInHeader(page))
 }
 
 function countedWays(

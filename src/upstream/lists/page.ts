@@ -7,6 +7,7 @@ import { isPageUrl } from '../../base/json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../base/json/slices.ts'
 import { type ListSign, signsOfHeaders, signsOfPage } from '../../base/json/list-signs.ts'
 import type { Meta } from '../http/response.ts'
+import { CUT_ABOVE, FLAWED } from './evidence.ts'
 import type { Next } from './cursor.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
 import { jsonTextOf } from '../../base/json/objects.ts'
@@ -58,6 +59,21 @@ export interface KnownList {
   probed: Probed | null
   /** Whether its completeness was judged: then an unchanged last page is not judged again. */
   graded: boolean
+  /** Whether the last page itself showed the end: only then an unchanged one shows it again. */
+  endInPage: boolean
+}
+
+/** Returns whether an unchanged last page shows that the list ends as it did. */
+export function showsEnd(known: KnownList): boolean {
+  return isJudged(known) && known.endInPage
+}
+
+/**
+ * Returns whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked, and an unchanged
+ * page does not show its flaw.
+ */
+export function isJudged({ graded, cut }: KnownList): boolean {
+  return graded && ![CUT_ABOVE, FLAWED].some((why) => cut?.startsWith(why))
 }
 
 /** Options for reading a page. */

@@ -45,6 +45,8 @@ export interface WalkState {
   seen: Omit<Seen, 'items' | 'total' | 'more'> & { more: string[] }
   /** What probes showed; null: none were sent, or they were not answered. */
   probed: Probed | null
+  /** Whether the page of one item, which was asked for, names the next one in a header. */
+  oneByHeader: boolean
 }
 
 const PLAIN: Onward = { param: null, byId: false, header: false, silent: false }
@@ -77,7 +79,28 @@ export function createWalkState({ path, limit, known }: TrailOptions): WalkState
     named: false,
     seen,
     probed: known.probed,
+    oneByHeader: false,
   }
+}
+
+/**
+ * Returns whether the last page itself shows the end of its list, so that it shows it again while it is unchanged. Headers and what
+ * was found behind it do not: a list that grows by its end leaves a full page as it is.
+ */
+export function isEndInPage({ seen, last, onward, oneByHeader, collected, pages }: WalkState): boolean {
+  if (seen.end === 'stated' || last === null) return true
+  if (seen.end === 'empty') return last.items.length === 0
+  const { signs, shape, total } = last
+  const inBody = signs.filter(({ path }) => path !== null)
+  const isCountedThere = shape.totalPath !== null && total === collected
+  if (seen.end === 'counted') return isCountedThere || inBody.some((sign) => saysAll(sign, { items: collected, pages }))
+  const isByHeader = isNamedByHeader(onward) || oneByHeader
+  return !isByHeader && (seen.end === 'unnamed' || inBody.length === signs.length)
+}
+
+/** Returns whether headers name the next page. */
+export function isNamedByHeader({ header, headerName }: Onward): boolean {
+  return header || headerName !== undefined
 }
 
 /** Ends a walk with how the service ends the list; a value that may be a cursor then says nothing. */

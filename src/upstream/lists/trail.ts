@@ -10,6 +10,7 @@ import {
   type FoundPage,
   type NextPageAttempt,
   createSeeker,
+  namesInHeader,
   paramsOf,
   saysNext,
   textsOfPage,
@@ -26,7 +27,9 @@ import {
   endProbed,
   goTo,
   isAllCounted,
+  isEndInPage,
   isLastFull,
+  isNamedByHeader,
   openSigns,
 } from './state.ts'
 
@@ -40,6 +43,8 @@ export function createTrail(options: TrailOptions, ask: Ask) {
     /** What was seen until the end, and what probes showed. */
     seen: (): Seen => ({ ...seen, items: way.collected, total: null }),
     probed: (): Probed | null => way.probed,
+    /** Whether the last page itself shows the end. */
+    isEndInPage: (): boolean => isEndInPage(way),
     /** A page of one item; null: the walk did not ask for it. */
     askedOne: (): Promise<ReadPage | null> | null => seeker.askedOne(),
     /** Whether pages are requested by a number of items or pages: then a page that is not there is behind the last. */
@@ -246,7 +251,7 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const { shape, items } = page
   // A cursor object without a cursor, beside a larger total, states no end.
   const isStated = shape.more === false && !countsMore(way, page)
-  const end = endSaid(isStated, way.named)
+  const end = endSaid(isStated, way.named || isNamedByHeader(way.onward))
   seen.more = openSigns(way, page, end !== null)
   const isCounted = seen.more.length === 0 && isAllCounted(way, page)
   const mayCount = !isStated && items.length > 0 && !isCounted
@@ -260,7 +265,8 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const isFull = page.total === null && shape.pageSize === items.length
   if (isFull) seen.more.push(`its last page is full (${counted(items.length, 'item')})`)
   if (seen.more.length === 0) return probeIfAnswered(() => probe(search, page))
-  if (shape.more !== true && items.length > 1 && (await seeker.namesNext())) return endBy(way, 'unnamed')
+  const byOne = shape.more !== true && items.length > 1 ? endByOne(search, await seeker.one()) : null
+  if (byOne !== null) return byOne
   return (await seek(search, page, seeker.attempts(page, way.collected), true)) ?? END
 }
 
@@ -324,7 +330,8 @@ async function probe(search: Searching, page: ReadPage): Promise<Step> {
   if (probed !== null && isStillTrue(probed, collected, isUsual)) return endProbed(way, probed)
   if (collected < 2) return (await seek(search, page, textsOfPage(page), false)) ?? END
   const one = await seeker.one()
-  if (one !== null && saysNext(one)) return endBy(way, 'unnamed')
+  const byOne = endByOne(search, one)
+  if (byOne !== null) return byOne
   const limitKept = one === null ? null : one.items.length === 1
   const few = seeker.fewAttempts(page, collected, limitKept === true ? 2 : 1)
   const attempts = isUsual ? seeker.attempts(page, collected) : [...textsOfPage(page), ...few]
@@ -336,6 +343,13 @@ async function probe(search: Searching, page: ReadPage): Promise<Step> {
   const isSame = seeker.gave('refused') === null && seeker.gave('nothing') === null
   const outcome = isSame ? 'the same items' : 'no answer'
   return endProbed(way, { items: collected, limitKept, otherPages: outcome })
+}
+
+/** Ends a list whose page of one item names the next one: a page that names none is then the last. Null for any other. */
+function endByOne({ way }: Searching, one: ReadPage | null): Step | null {
+  if (one === null || !saysNext(one)) return null
+  way.oneByHeader = one.shape.next === null && namesInHeader(one)
+  return endBy(way, 'unnamed')
 }
 
 /**

@@ -341,6 +341,25 @@ longTest('a list whose pages are numbered is read page by page, and an unchanged
   expect(idsOf(made)).toHaveLength(438)
 })
 
+test('an item behind a page that stays as it is, and is confirmed by 304, is found where a header leads to it', async () => {
+  const all = tickets(2 * SIZE)
+  const linked: Saying = (url, { headers: asked }) => {
+    const page = Number(url.searchParams.get('page') ?? 1)
+    const items = all.slice(page * SIZE - SIZE, page * SIZE)
+    const etag = `"${items.map(({ n }) => n).join()}"`
+    const link = page * SIZE < all.length ? { link: `<${PATH}?page=${page + 1}>; rel="next"` } : {}
+    if (asked['if-none-match'] === etag) return { status: 304, headers: { etag } }
+    return { body: items, headers: { etag, ...link } }
+  }
+  const made = await plainBench({ [PATH]: linked })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { lists: 0 } })
+  all.push({ ticket_id: 'new', n: 99 })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(idsOf(made)).toHaveLength(2 * SIZE + 1)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { lists: 0 } })
+})
+
 test('a stored list that was never judged is judged by the next run, and nothing that is served changes', async () => {
   const made = await plainBench({ [PATH]: unpaged(23) })
   await made.run('catalog')

@@ -11,6 +11,8 @@ export interface ListEvidence {
   why: string
   /** What probes showed; null: none were sent, or they were not answered. */
   probed: Probed | null
+  /** Whether the last page itself shows the end, so that an unchanged one does; absent: not known. */
+  endInPage?: boolean
 }
 
 /** Returns the stored evidence of a list; null when it was never judged. */
@@ -24,13 +26,14 @@ export function parseEvidence(text: string | null): ListEvidence | null {
  */
 export function evidenceOf(walk: Walk, end: WalkEnd, stored: ListEvidence | null, pagedBefore: number): ListEvidence {
   const doubt = doubtOf(walk, end)
-  const { probed } = end
-  if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), probed }
-  if (end.seen === null) return stored ?? { grade: 'unproved', why: 'its end was not seen', probed }
+  const { probed, endInPage } = end
+  const more = { probed, endInPage }
+  if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), ...more }
+  if (end.seen === null) return stored ?? { grade: 'unproved', why: 'its end was not seen', ...more }
   const items = foundIn(walk)
   const { grade, why } = gradeOf({ ...end.seen, items })
-  if (grade !== 'unproved' || items >= pagedBefore) return { grade, why, probed }
-  return { grade: 'cut', why: `${why}; it had ${pagedBefore} items on several pages`, probed }
+  if (grade !== 'unproved' || items >= pagedBefore) return { grade, why, ...more }
+  return { grade: 'cut', why: `${why}; it had ${pagedBefore} items on several pages`, ...more }
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */

@@ -185,6 +185,7 @@ function walkOptions(
       cut: known?.cut === true ? (known.partial ?? null) : null,
       probed: judged?.probed ?? null,
       graded: judged !== null,
+      endInPage: judged?.endInPage === true,
     },
     now: () => performance.now(), // by elapsed time: a clock that is set does not end a walk
   }
