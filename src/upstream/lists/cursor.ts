@@ -176,11 +176,14 @@ function isCursor(value: unknown): boolean {
   return linkMember(value) !== null
 }
 
+/** Values for "there is no next page": a page after another is neither the one at 0 nor at a negative number. */
+const NO_PAGE = /^(?:|0|-\d+|null|none|nil|undefined)$/i
+
 function nextOf({ path, value }: EnvelopePlace): Next | null {
   const member = linkMember(value)
   const inner = member === null ? value : valueAt(value, [member])
   const text = typeof inner === 'number' ? String(inner) : inner
-  if (typeof text !== 'string' || text === '') return null
+  if (typeof text !== 'string' || NO_PAGE.test(text)) return null
   const isUrl = member !== null || isPageUrl(text)
   if (isUrl && URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') === '') return null
   return { text, isUrl, field: String(path.at(-1)) }

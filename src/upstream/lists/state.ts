@@ -1,5 +1,5 @@
 import type { Onward } from '../../base/json/envelope.ts'
-import { describeSign, saysAll, saysMore } from '../../base/json/list-signs.ts'
+import { describeSign, maySayMore, saysAll, saysMore } from '../../base/json/list-signs.ts'
 import type { JsonPath } from '../../base/json/slices.ts'
 import type { Next } from './cursor.ts'
 import { type Seen, isUsualSize } from './evidence.ts'
@@ -42,7 +42,7 @@ export interface WalkState {
   /** Whether an earlier page of this walk named the next one: then a page that names none is the last. */
   named: boolean
   /** What was seen at the end; completed there. */
-  seen: Omit<Seen, 'items' | 'total' | 'more'> & { more: string[] }
+  seen: Omit<Seen, 'items' | 'total' | 'more' | 'unread'> & { more: string[] }
   /** What probes showed; null: none were sent, or they were not answered. */
   probed: Probed | null
   /** Whether the page of one item, which was asked for, names the next one in a header. */
@@ -124,6 +124,13 @@ export function openSigns(way: WalkState, page: ReadPage, isEnded: boolean): str
   const open = page.signs.filter((sign) => saysMore(sign, read, isEnded)).map(describeSign)
   const isFlagged = page.shape.more === true && page.shape.next === null
   return isFlagged ? ['it indicates that there is more', ...open] : open
+}
+
+/** Returns what the last page says that is not understood and may say that there is more; null: nothing. A page size says none. */
+export function unreadSign({ last, collected, seen }: WalkState): string | null {
+  const isSize = (value: unknown): boolean => value === seen.asked || isUsualSize(Number(value))
+  const found = last?.signs.find((sign) => maySayMore(sign, collected) && !isSize(sign.value))
+  return found === undefined ? null : describeSign(found)
 }
 
 /** Returns whether the numbers of a page are those of what was read: its total, or its number of pages. */

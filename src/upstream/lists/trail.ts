@@ -31,6 +31,7 @@ import {
   isLastFull,
   isNamedByHeader,
   openSigns,
+  unreadSign,
 } from './state.ts'
 
 /** Follows one list from page to page: by what each page names, otherwise by probing. */
@@ -41,7 +42,7 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   return {
     onward: (): Onward => onward,
     /** What was seen until the end, and what probes showed. */
-    seen: (): Seen => ({ ...seen, items: way.collected, total: null }),
+    seen: (): Seen => ({ ...seen, items: way.collected, total: null, unread: unreadSign(way) }),
     probed: (): Probed | null => way.probed,
     /** Whether the last page itself shows the end. */
     isEndInPage: (): boolean => isEndInPage(way),
@@ -126,7 +127,7 @@ function isCounting({ onward, before }: WalkState): boolean {
 /** Returns whether all that a page names is the place of its last item, which it has on the last page too. */
 function isPlaceOnly({ page, next }: NonNullable<WalkState['before']>): boolean {
   const isPlace = /^(end_?cursor|last_?(id|key|item_?id|evaluated_?key))$/i.test(next?.field ?? '')
-  return isPlace && page.signs.every(({ kind }) => kind === 'cursor')
+  return isPlace && page.signs.every(({ kind }) => kind === 'cursor' || kind === 'unread')
 }
 
 /** Returns whether pages are requested without what they name as the next one. */

@@ -40,7 +40,10 @@ function serviceOf(form: PagingForm, all: readonly object[]): ListSession & { as
   }
 }
 
-type Page = Pick<WalkedPage, 'cursor' | 'next' | 'etag' | 'lastModified' | 'sha256'> & { entries: number; ids: string[] }
+type Page = Pick<WalkedPage, 'cursor' | 'next' | 'etag' | 'lastModified' | 'sha256'> & {
+  entries: number
+  ids: string[]
+}
 
 interface Walked {
   ids: Set<string>
@@ -122,23 +125,26 @@ describe.each(Object.entries(PAGING_FORMS))('a list whose pages say: %s', (name,
   })
 })
 
-describe.each(Object.entries(PAGING_FORMS))('a list that grows behind a page which stays as it is: %s', (name, form) => {
-  test.each([
-    [25, 26],
-    [50, 51],
-    [75, 125],
-  ])('from %i items to %i is read as a whole, or is not called whole any more', async (count, more) => {
-    const first = await walked(form, tickets(count))
-    const then = await walked(form, tickets(more), knownBy(first), first.pages)
-    const { grade } = then.end.grade === null ? first.end : then.end
-    const said = JSON.stringify({ name, found: then.ids.size, first: first.end.grade, grade, asked: then.asked })
-    if (first.end.grade?.grade === 'proved' && grade?.grade === 'proved') expect(then.ids.size, said).toBe(more)
-    const again = await walked(form, tickets(more), knownBy(then), then.pages)
-    expect(again.ids, said).toEqual(then.ids)
-    // A flaw may be gone each time, so that list is searched again.
-    if (grade?.grade !== 'cut') expect(again.asked.length, said).toBeLessThanOrEqual(then.pages.length + 2)
-  })
-})
+describe.each(Object.entries(PAGING_FORMS))(
+  'a list that grows behind a page which stays as it is: %s',
+  (name, form) => {
+    test.each([
+      [25, 26],
+      [50, 51],
+      [75, 125],
+    ])('from %i items to %i is read as a whole, or is not called whole any more', async (count, more) => {
+      const first = await walked(form, tickets(count))
+      const then = await walked(form, tickets(more), knownBy(first), first.pages)
+      const { grade } = then.end.grade === null ? first.end : then.end
+      const said = JSON.stringify({ name, found: then.ids.size, first: first.end.grade, grade, asked: then.asked })
+      if (first.end.grade?.grade === 'proved' && grade?.grade === 'proved') expect(then.ids.size, said).toBe(more)
+      const again = await walked(form, tickets(more), knownBy(then), then.pages)
+      expect(again.ids, said).toEqual(then.ids)
+      // A flaw may be gone each time, so that list is searched again.
+      if (grade?.grade !== 'cut') expect(again.asked.length, said).toBeLessThanOrEqual(then.pages.length + 2)
+    })
+  },
+)
 
 /** Returns a form of which there must be one. */
 function formOf(name: string): PagingForm {
@@ -148,7 +154,16 @@ function formOf(name: string): PagingForm {
 }
 
 test('a list is not proved by requests for other pages that were refused', () => {
-  const silent = { unfollowed: null, more: [], total: null, end: null, circles: null, lacks: null, flaw: null }
+  const silent = {
+    unfollowed: null,
+    more: [],
+    total: null,
+    end: null,
+    circles: null,
+    lacks: null,
+    flaw: null,
+    unread: null,
+  }
   const read = { items: 27, shown: 27, asked: 1000 }
   const probed = { limitKept: false, otherPages: 'no answer' } as const
   expect(gradeOf({ ...silent, ...read, ...probed }).grade).toBe('unproved')
@@ -212,6 +227,7 @@ describe('a list of which a page says itself that items are missing', () => {
   test.each([
     { partial: false, error: null, errors: [], success: true, status: 'ok', message: 'done' },
     { rate_limited: true, unlimited: true, warnings: ['this version is deprecated'], error: { code: 0 } },
+    { code: 200, took_ms: 312, version: 20260101, generated: 1_767_225_600, size: 100, revision: 99, max: 5000 },
   ])('is not seen in %j', async (more) => {
     expect((await walked(saying(more), tickets(23))).end.grade?.grade).toBe('proved')
   })
