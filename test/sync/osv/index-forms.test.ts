@@ -176,6 +176,25 @@ describe('an index that cannot be read', () => {
     expect(differences(made)).toEqual([])
   })
 
+  test('that may be one page of several is mirrored as a part, and removes nothing', async () => {
+    const made = await mirrored('ids')
+    const [gone = '', ...left] = made.sandbox.feed.ids()
+    const [added = ''] = made.sandbox.feed.add(1)
+    const page = (ids: readonly string[]): Fault => json({ data: ids, numFound: 437 })
+    made.sandbox.faults.set(INDEX, page([...left, added]))
+    const refused = await made.run('osv')
+    expect(refused).toMatchObject({ state: 'quarantined' })
+    expect(refused.message).toContain('the index may be one page of several: numFound says 437 items')
+    expect(made.store.osv.readEntry(gone)).not.toBeNull()
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(INDEX, page([gone, ...left, added]))
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { added: 1 } })
+    expect(made.store.osv.readEntry(added)).not.toBeNull()
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
   test('as lines of which the response does not show the end removes nothing; as one value it is read', async () => {
     const lines = await mirrored('lines')
     lines.sandbox.feed.remove(1)

@@ -83,8 +83,8 @@ const NEXT =
   /^(after|next(cursor|page|pagetoken|token|url|uri|link|key|offset)?|(resume|continuation|scroll)(token|key|cursor))$/
 
 function speaksOfMore(name: string, value: unknown, entries: number): boolean {
-  if (MORE.has(name)) return value === true
-  if (ENDS.has(name) && value === false) return true
+  if (MORE.has(name)) return value === 1 || truthOf(value) === true
+  if (ENDS.has(name) && truthOf(value) === false) return true
   if (PAGES.has(name)) return Number(value) > 1
   if (TOTAL.has(name) || name === 'count') return Number(value) > entries
   if (!NEXT.test(name)) return false
