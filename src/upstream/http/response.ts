@@ -52,8 +52,8 @@ export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta 
     status,
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
-    // A date ahead of the local clock would make the mirror look fresher than it is.
-    date: Math.min(date ?? now(), mirrorDate(headers) ?? now(), now()),
+    // A date ahead of the local clock would make the mirror look fresher than it is, and so would one that a cache renewed.
+    date: Math.min(date ?? now(), mirrorDate(headers) ?? now(), now() - ageOf(headers)),
     length: Number.isSafeInteger(length) ? length : null,
     contentRange: text('content-range'),
     contentEncoding: codingOf(text('content-encoding')),
@@ -80,6 +80,11 @@ export function mirrorDate(headers: Meta['headers']): number | null {
   const asOf = headers['x-mirror-as-of']
   const at = typeof asOf === 'string' ? Date.parse(asOf) : Number.NaN
   return Number.isNaN(at) ? null : at
+}
+
+/** Returns for how long a cache has had an answer (`Age`), milliseconds; 0 where none says so. */
+export function ageOf({ age }: Meta['headers']): number {
+  return typeof age === 'string' && /^\s*\d{1,9}\s*$/.test(age) ? Number(age) * 1000 : 0
 }
 
 /** Returns the content coding; `x-gzip` is another name of gzip (RFC 9110, section 8.4.1.3). */

@@ -79,18 +79,18 @@ export function isJudged({ graded, cut }: KnownList): boolean {
 /** Options for reading a page. */
 export interface Reading {
   /** Returns why a page must not be parsed; null when it may. */
-  refuse: (body: Buffer, meta: Pick<Meta, 'headers'>) => string | null
+  refuse: (body: Buffer, meta: Pick<Meta, 'headers' | 'date'>) => string | null
 }
 
 /** Reads a page. Throws `upstream_shape` when it is not a list. */
 export function readPage(
   path: string,
   body: Buffer,
-  { status, contentType, etag, lastModified, link, total, headers }: Meta,
+  { status, contentType, etag, lastModified, link, total, headers, date }: Meta,
   { refuse }: Reading,
   known: KnownShape,
 ): ReadPage {
-  const costly = refuse(body, { headers })
+  const costly = refuse(body, { headers, date })
   if (costly !== null) throw unwalkable(path, costly)
   const value = parse(path, body)
   const error = errorOfPage(value)

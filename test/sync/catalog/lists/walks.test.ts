@@ -259,6 +259,20 @@ describe('a list that changes while it is walked', () => {
     expect(idsOf(made, '/v1/tags')).toEqual(['b', 'c'])
   })
 
+  test('or comes from a cache that is behind is not taken, and the run is partial', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], null, 2)])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    script(made, [{ ...page(['a'], null, 1), headers: { age: '90000' } } as Fault])
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial' })
+    expect(lackingOf(report)[0]).toContain('a cache answered for upstream')
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b'])
+    script(made, [page(['a'], null, 1)])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['a'])
+  })
+
   test('with a total that does not match is walked at most twice, and is not reported as complete', async () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     const pages = [page(['a', 'b'], '2', 99), page(['c'], null, 99)]
