@@ -202,7 +202,8 @@ async function fetchList(session: Session, path: string, maxBytes: number): Prom
     },
     kept: (): void => undefined,
   }
-  const known = { onward: null, cursorPath: null, cut: null, probed: UNPROBED, graded: false, endInPage: false }
+  const learned = { items: null, onward: null, cursorPath: null, cut: null }
+  const known = { ...learned, probed: UNPROBED, graded: false, endInPage: false }
   const options = {
     limit: PAGE_SIZE,
     maxBytes,

@@ -50,6 +50,8 @@ export interface Probed {
 
 /** What earlier walks learned about a list. */
 export interface KnownList {
+  /** Number of its stored items; null: it was not stored. */
+  items: number | null
   onward: Onward | null
   /** Position of the cursor on its pages. */
   cursorPath: JsonPath | null

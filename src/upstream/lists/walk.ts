@@ -105,10 +105,13 @@ export async function walkList(
   for (let restarts = 0; ; restarts++) {
     await sink.begin()
     try {
-      return await walkOnce(session, path, { ...options, limit, known }, sink, restarts === 0)
+      const end = await walkOnce(session, path, { ...options, limit, known }, sink, restarts === 0)
+      if (!isDoubtful(end, limit, known) || !(await hasItems(session, path, options))) return end
+      limit = smallerThan(limit)
+      restarts--
     } catch (error) {
       if (limit > 0 && isRefusedSize(error)) {
-        limit = limit > DEFAULT_LIMIT ? DEFAULT_LIMIT : 0
+        limit = smallerThan(limit)
         restarts--
         continue
       }
@@ -146,6 +149,27 @@ export async function probeList(
 
 /** The page size that the contract has as its default. */
 const DEFAULT_LIMIT = 100
+
+function smallerThan(limit: number): number {
+  return limit > DEFAULT_LIMIT ? DEFAULT_LIMIT : 0
+}
+
+/** Returns whether a list is empty that was not known to be: the size that was asked for may be why. */
+function isDoubtful({ seen }: WalkEnd, limit: number, { items }: KnownList): boolean {
+  return limit > 0 && items !== 0 && seen?.items === 0 && seen.end !== 'counted'
+}
+
+/** Returns whether a list has items where no size of its pages is asked for. */
+async function hasItems(session: ListSession, path: string, options: WalkOptions): Promise<boolean> {
+  try {
+    const { page, meta } = await fetchPage(session, path, options, path, null)
+    return page !== null && readPage(pathAsked(session, path), page, meta, options, null).items.length > 0
+  } catch (error) {
+    const status = statusOf(error) ?? 0
+    if (status >= 400 && status < 500 && status !== 429) return false // it is asked for with a size alone
+    throw error
+  }
+}
 
 /** Returns whether a first page may be refused for its size: the contract gives a largest one to a single list. */
 function isRefusedSize(error: unknown): boolean {

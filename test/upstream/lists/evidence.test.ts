@@ -11,6 +11,7 @@ import { tickets } from '../../support/catalog/plain-service.ts'
 const PATH = '/v1/patches'
 const BOUNDS = { timeoutMs: 60_000, bytes: 100_000_000, pages: 100 }
 const NEW: KnownList = {
+  items: null,
   onward: null,
   cursorPath: null,
   cut: null,
@@ -91,8 +92,8 @@ async function walked(
 }
 
 /** What a run knows after a walk. */
-function knownBy({ end: { onward, cut, probed, endInPage }, cursorPath }: Walked): KnownList {
-  return { onward, cursorPath, cut, probed, endInPage, graded: true }
+function knownBy({ ids, end: { onward, cut, probed, endInPage }, cursorPath }: Walked): KnownList {
+  return { items: ids.size, onward, cursorPath, cut, probed, endInPage, graded: true }
 }
 
 function idOf(item: Buffer): string {
@@ -246,6 +247,31 @@ describe('a list of which a page says itself that items are missing', () => {
     }
     const { ids, end } = await walked(form, tickets(437))
     expect([ids.size, end.grade?.grade]).toEqual([437, grade])
+  })
+})
+
+describe('a list whose first answer is empty', () => {
+  /** A service that answers nothing to a `limit` above 100. */
+  const shy: PagingForm = {
+    ...formOf('a next_cursor for cursor'),
+    fixed: null,
+    startOf: (query, size, all) => (size > 100 ? all : numberOf(query.get('cursor'))),
+  }
+  const numberOf = (text: string | null): number => Number(/\d+$/.exec(text ?? '')?.[0] ?? 0)
+
+  test.each([NEW, { ...NEW, items: 437, graded: true }])(
+    'is asked for without a size, and read by a size that gives items, when %j is known',
+    async (known) => {
+      const { ids, end, asked } = await walked(shy, tickets(437), known)
+      expect([ids.size, end.grade?.grade]).toEqual([437, 'proved'])
+      expect(asked.slice(0, 3)).toEqual([`${PATH}?limit=1000`, PATH, `${PATH}?limit=100`])
+    },
+  )
+
+  test('is empty without a size too, and not asked for again when that is known', async () => {
+    const first = await walked(shy, [])
+    expect([first.asked, first.end.grade?.grade]).toEqual([[`${PATH}?limit=1000`, PATH], 'proved'])
+    expect((await walked(shy, [], knownBy(first), first.pages)).asked).toHaveLength(1)
   })
 })
 

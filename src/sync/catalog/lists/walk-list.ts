@@ -165,7 +165,7 @@ function walkOptions(
   context: CatalogContext,
   resource: CatalogResource,
   pages: readonly CatalogPage[],
-  { known, judged }: Stored,
+  { known, judged, stored }: Stored,
 ): WalkOptions {
   const { upstream, catalog } = context.config
   return {
@@ -180,6 +180,7 @@ function walkOptions(
     refuse: (body, meta) => refuseCostly(body) ?? whyOlder(context, meta),
     idOf: (item) => idOfItem(resource, item),
     known: {
+      items: stored?.entries ?? null,
       onward: known?.onward ?? null,
       cursorPath: known?.cursor ?? null,
       cut: known?.cut === true ? (known.partial ?? null) : null,
