@@ -1,4 +1,4 @@
-import { isObject, jsonTextOf } from '../base/json/objects.ts'
+import { isObject, jsonTextOf, parseExactly } from '../base/json/objects.ts'
 import { MirrorError } from '../base/errors.ts'
 import { counted } from '../base/text.ts'
 import { type DeliveryState, type Item, type Made, deliveryStateIn, itemIn, secretIn } from './service-answer.ts'
@@ -228,7 +228,7 @@ function isFull(count: number): boolean {
 }
 
 function idOf(item: Buffer): string | null {
-  const { id } = (JSON.parse(item.toString('utf8')) ?? {}) as { id?: unknown }
+  const { id } = (parseExactly(item.toString('utf8')) ?? {}) as { id?: unknown }
   return typeof id === 'string' || typeof id === 'number' ? String(id) : null
 }
 
@@ -242,7 +242,7 @@ async function fetchJson(session: Session, path: string, maxBytes: number): Prom
 function parseJson(path: string, body: Buffer): unknown {
   if (body.length === 0) return null
   try {
-    return JSON.parse(jsonTextOf(body)) as unknown
+    return parseExactly(jsonTextOf(body))
   } catch (error) {
     throw new MirrorError('upstream_shape', `${path}: the answer is not JSON`, { cause: error })
   }

@@ -10,7 +10,7 @@ import type { Meta } from '../http/response.ts'
 import { CUT_ABOVE, FLAWED } from './evidence.ts'
 import type { Next } from './cursor.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
-import { jsonTextOf } from '../../base/json/objects.ts'
+import { jsonTextOf, parseExactly } from '../../base/json/objects.ts'
 
 /** A page of a list with upstream's own bytes of each item. */
 export interface ReadPage {
@@ -135,7 +135,7 @@ function totalAt(value: unknown, path: JsonPath | null): number | null {
 
 function parse(path: string, body: Buffer): unknown {
   try {
-    return JSON.parse(jsonTextOf(body))
+    return parseExactly(jsonTextOf(body))
   } catch (error) {
     throw new MirrorError('upstream_shape', `${path}: a page is not JSON`, { cause: error })
   }

@@ -2,7 +2,7 @@ import { sha256Of } from '../../../base/digest.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
-import { jsonTextOf } from '../../../base/json/objects.ts'
+import { jsonTextOf, parseExactly } from '../../../base/json/objects.ts'
 import type { StoredAnswer } from '../../../store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
@@ -144,7 +144,7 @@ function parse(path: string, body: Buffer): unknown {
   const costly = refuseCostly(body)
   if (costly !== null) throw new MirrorError('upstream_shape', `${path}: ${costly}`)
   try {
-    return JSON.parse(jsonTextOf(body))
+    return parseExactly(jsonTextOf(body))
   } catch (error) {
     const message = `${path}: not JSON (${messageOf(error).slice(0, 100)})`
     throw new MirrorError('upstream_shape', message, { cause: error })
