@@ -35,9 +35,9 @@ interface ReadSoFar {
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
 /** Words of names that count, of names that lead on, and of flags that say "more" when true, or when false. */
-const QUANTITY = setOf('total count remain range of done last page found matched incomplete truncated')
+const QUANTITY = setOf('total count remain range of done last page found matched incomplete truncated partial')
 const ONWARD = setOf('next more cursor token resume continuation marker')
-const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated')
+const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated partial')
 const MORE_IF_FALSE = setOf('last done')
 /** Words of objects whose members without such a word are about the same: `{"total": {"value": 437}}`. */
 const INHERITED = setOf('total remain range next more resume cursor')

@@ -197,6 +197,12 @@ describe('a list of which a page says itself that items are missing', () => {
     ['errors', { errors: [{ message: 'shard 3 did not answer' }] }],
     ['no success', { success: false }],
     ['a warning', { warnings: ['the results were truncated'] }],
+    ['a warning about a part', { warning: 'one region did not answer' }],
+    ['a message', { message: 'temporarily unavailable' }],
+    ['a state of error', { status: 'error' }],
+    ['a status', { meta: { status: 503 } }],
+    ['what did not answer', { unavailable: ['eu-1'] }],
+    ['a flag for old content', { stale: true }],
   ]
   const saying = (more: object): PagingForm => ({
     ...formOf('nothing, unpaged'),
@@ -220,6 +226,14 @@ describe('a list of which a page says itself that items are missing', () => {
     expect((await walked(bare, tickets(23))).end.grade).toMatchObject({ grade: 'cut' })
   })
 
+  test.each([{ warning: '110 - "Response is Stale"' }, { warning: '199 - "incomplete"' }, { 'x-partial': 'true' }])(
+    'by a header is cut: %j',
+    async (headers) => {
+      const form: PagingForm = { ...formOf('nothing, unpaged'), says: ({ items }) => ({ body: items, headers }) }
+      expect((await walked(form, tickets(23))).end.grade?.grade).toBe('cut')
+    },
+  )
+
   test('by its status alone is cut', async () => {
     const part: PagingForm = { ...formOf('nothing, unpaged'), says: ({ items }) => ({ status: 206, body: items }) }
     expect((await walked(part, tickets(23))).end.grade?.grade).toBe('cut')
@@ -228,6 +242,7 @@ describe('a list of which a page says itself that items are missing', () => {
   test.each([
     { partial: false, error: null, errors: [], success: true, status: 'ok', message: 'done' },
     { rate_limited: true, unlimited: true, warnings: ['this version is deprecated'], error: { code: 0 } },
+    { status: 200, message: 'all tickets', unavailable: [], stale: false, warning: 'use v2' },
     { code: 200, took_ms: 312, version: 20260101, generated: 1_767_225_600, size: 100, revision: 99, max: 5000 },
   ])('is not seen in %j', async (more) => {
     expect((await walked(saying(more), tickets(23))).end.grade?.grade).toBe('proved')
