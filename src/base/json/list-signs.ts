@@ -273,7 +273,7 @@ function readNamed(name: string, words: readonly string[], value: unknown): Said
 function readSign(words: readonly string[], written: unknown): Said {
   const value = plainValue(written)
   if (!words.some(isSignWord) || words.some((word) => OTHER.has(word)) || isNone(value)) return null
-  const truth = truthOf(value)
+  const truth = truthOf(value) ?? (value === 1 && /^(is|has)$/.test(words[0] ?? '') ? true : null)
   if (truth !== null) {
     const wanted = truth ? MORE_IF_TRUE : MORE_IF_FALSE
     return words.some((word) => wanted.has(word)) ? said('more', String(truth)) : null
@@ -340,7 +340,7 @@ function quantity(words: readonly string[], count: number, isOf = false): Said {
   const ofPages = words.includes('page') && !words.some((word) => ITEM.test(word))
   const isPlain = words.every((word) => WHOLE_WORDS.has(word))
   if (!ofPages) return said('items', count, isOf || (isPlain && words.includes('total')))
-  if (words.includes(ABOVE) && words.includes('total')) return said('either', count)
+  if (words.includes(ABOVE) && (words.includes('total') || words.includes('count'))) return said('either', count)
   const isCount = words.includes('total') || words.includes('of') || words.length === 1
   return said('pages', count, isOf || (isPlain && isCount))
 }

@@ -775,6 +775,16 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     member((s) => ({ next_cursor: s.more ?? 0 })),
     true,
   ),
+  'is_last as a number, offset': form(
+    byOffset,
+    member((s) => ({ is_last: s.more === null ? 1 : 0 })),
+    true,
+  ),
+  'page_info.count of all items, a cursor': form(
+    byCursor('after'),
+    member((s) => ({ page_info: { count: s.all, next_cursor: cursorOf(s) } })),
+    true,
+  ),
   'a header Link with single quotes': form(
     byPage('page', 1),
     (s) => ({ body: s.items, headers: { ...(s.more !== null && { link: `<?page=${pageOf(s) + 1}>; rel='next'` }) } }),
