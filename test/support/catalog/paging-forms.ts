@@ -780,6 +780,11 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     member((s) => ({ is_last: s.more === null ? 1 : 0 })),
     true,
   ),
+  'more as a text beside a marker': form(
+    byCursor('marker'),
+    member((s) => ({ marker: cursorOf(s), more: s.more === null ? 'false' : 'true' })),
+    true,
+  ),
   'page_info.count of all items, a cursor': form(
     byCursor('after'),
     member((s) => ({ page_info: { count: s.all, next_cursor: cursorOf(s) } })),
