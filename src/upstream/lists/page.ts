@@ -1,7 +1,7 @@
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
-import { errorOfPage } from '../../base/json/forms/error-body.ts'
+import { errorOfPage, unfinishedState } from '../../base/json/forms/error-body.ts'
 import { type Flaw, flawOf, saysLack } from '../../base/json/forms/more-beyond.ts'
 import { isPageUrl } from '../../base/json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../base/json/slices.ts'
@@ -97,6 +97,8 @@ export function readPage(
   const value = parse(path, body)
   const error = errorOfPage(value)
   if (error !== null) throw unwalkable(path, `upstream answered 200 with an error: ${error}`)
+  const state = unfinishedState(value)
+  if (state !== null) throw unwalkable(path, `it is not ready yet (it says: ${state})`)
   const learned = learnList(value, known)
   const array = locate(body, learned.itemsPath)?.start ?? 0
   const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))

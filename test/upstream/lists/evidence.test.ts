@@ -199,6 +199,7 @@ describe('a list of which a page says itself that items are missing', () => {
     ['a warning', { warnings: ['the results were truncated'] }],
     ['a warning about a part', { warning: 'one region did not answer' }],
     ['a message', { message: 'temporarily unavailable' }],
+    ['a message about later', { message: 'the index is being rebuilt' }],
     ['a state of error', { status: 'error' }],
     ['a status', { meta: { status: 503 } }],
     ['what did not answer', { unavailable: ['eu-1'] }],
@@ -224,6 +225,11 @@ describe('a list of which a page says itself that items are missing', () => {
       says: ({ items }) => ({ body: isLast ? [...items, about] : [about, ...items] }),
     }
     expect((await walked(bare, tickets(23))).end.grade).toMatchObject({ grade: 'cut' })
+  })
+
+  test('by its state, and has none, is not read', async () => {
+    for (const more of [{ status: 'processing' }, { meta: { state: 'in_progress' } }])
+      await expect(walked(saying(more), [])).rejects.toThrow(/it is not ready yet/)
   })
 
   test.each([{ warning: '110 - "Response is Stale"' }, { warning: '199 - "incomplete"' }, { 'x-partial': 'true' }])(
