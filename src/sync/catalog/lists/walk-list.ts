@@ -116,8 +116,8 @@ const MAX_READINGS = 3
 
 /**
  * Walks a list, and again when its counts disagree, two pages have one item, or stored items are missing: an item that
- * moved to an already read page during the walk is missing too. An item is gone when two successive readings of a list of
- * several pages lack it.
+ * moved to an already read page during the walk is missing too, and so is one that the server which answered has not got.
+ * An item is gone when two successive readings lack it.
  */
 async function walkUntilSteady(
   context: CatalogContext,
@@ -137,7 +137,7 @@ async function walkUntilSteady(
     const agrees = totalMismatch(walk, end) === null
     const isCut = end.cut !== null && agrees && walk.repeated.size === 0
     if (isCut || walk.kept === walk.count) return end
-    const missing = walk.count > 1 ? goneIn(context, target, before.stored) : new Set<string>()
+    const missing = goneIn(context, target, before.stored)
     walk.unsteady = !isWithin(missing, gone)
     walk.slid = !isWithin(walk.repeated, repeated)
     gone = missing
