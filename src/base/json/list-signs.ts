@@ -39,6 +39,8 @@ const QUANTITY = setOf('total count remain range of done last page found matched
 const ONWARD = setOf('next more cursor token resume continuation marker')
 const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated partial')
 const MORE_IF_FALSE = setOf('last done')
+/** Words of names that are flags, whose value may be 1. */
+const FLAG = setOf('is has incomplete truncated partial')
 /** Words of objects whose members without such a word are about the same: `{"total": {"value": 437}}`. */
 const INHERITED = setOf('total remain range next more resume cursor')
 /** Words that give a name another meaning: a place or a size of a page, a time, a limit of requests, a credential. */
@@ -273,7 +275,7 @@ function readNamed(name: string, words: readonly string[], value: unknown): Said
 function readSign(words: readonly string[], written: unknown): Said {
   const value = plainValue(written)
   if (!words.some(isSignWord) || words.some((word) => OTHER.has(word)) || isNone(value)) return null
-  const truth = truthOf(value) ?? (value === 1 && /^(is|has)$/.test(words[0] ?? '') ? true : null)
+  const truth = truthOf(value) ?? (String(value) === '1' && words.some((word) => FLAG.has(word)) ? true : null)
   if (truth !== null) {
     const wanted = truth ? MORE_IF_TRUE : MORE_IF_FALSE
     return words.some((word) => wanted.has(word)) ? said('more', String(truth)) : null

@@ -2,15 +2,15 @@ import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
 import { errorOfPage, unfinishedState } from '../../base/json/forms/error-body.ts'
-import { type Flaw, flawOf, saysLack } from '../../base/json/forms/more-beyond.ts'
+import { type Flaw, flawOf } from '../../base/json/forms/more-beyond.ts'
 import { isPageUrl } from '../../base/json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../base/json/slices.ts'
 import { type ListSign, signsOfHeaders, signsOfPage } from '../../base/json/list-signs.ts'
-import type { Meta } from '../http/response.ts'
+import { type Meta, warningOf } from '../http/response.ts'
 import { CUT_ABOVE, FLAWED } from './evidence.ts'
 import type { Next } from './cursor.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
-import { jsonTextOf, parseExactly, textOfJson } from '../../base/json/objects.ts'
+import { jsonTextOf, parseExactly } from '../../base/json/objects.ts'
 
 /** A page of a list with upstream's own bytes of each item. */
 export interface ReadPage {
@@ -111,13 +111,9 @@ export function readPage(
   return { ...page, type: contentType, etag, lastModified, link, total: count, sha256 }
 }
 
-/** Codes of a Warning header (RFC 7234, 5.5) of a cache that could not ask: a stale answer, a failed check, no connection. */
-const STALE_WARNING = /(?:^|,)\s*11[0-2]\b/
-
 function flawOfStatus(status: number, headers: Meta['headers']): Flaw | null {
-  const warning = textOfJson(headers['warning'])
-  if (STALE_WARNING.test(warning) || saysLack(warning))
-    return { text: `it has the header warning: ${warning.slice(0, 60)}`, isLasting: false }
+  const warning = warningOf(headers)
+  if (warning !== null) return { text: warning, isLasting: false }
   if (status !== 206 || headers['content-range'] !== undefined) return null
   return { text: 'its status is 206, and it has no Content-Range', isLasting: false }
 }

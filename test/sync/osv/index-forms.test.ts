@@ -162,19 +162,24 @@ describe('an index that cannot be read', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
   })
 
-  test.each<[string, Record<string, string>]>([
-    ['a link', { link: '</external/osv/all.json?page=2>; rel="next"' }],
-    ['a total', { 'x-total-count': String(RECORDS) }],
-  ])('as its headers name more in %s removes nothing, and fails by name', async (_, headers) => {
-    const made = await mirrored('objects')
-    const body = JSON.stringify(made.sandbox.feed.ids().slice(0, 3))
-    made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json', headers })
-    const report = await made.run('osv')
-    expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
-    expect(report.message).toContain('one page of several')
-    made.sandbox.faults.clear()
-    expect(differences(made)).toEqual([])
-  })
+  test.each<[string, Record<string, string>, string]>([
+    ['a link', { link: '</external/osv/all.json?page=2>; rel="next"' }, 'one page of several'],
+    ['a total', { 'x-total-count': String(RECORDS) }, 'one page of several'],
+    ['a flag', { 'x-incomplete-results': '1' }, 'one page of several'],
+    ['a warning', { warning: '110 - "Response is Stale"' }, 'it may not be whole'],
+  ])(
+    'as its headers name more, or an old answer, in %s removes nothing, and fails by name',
+    async (_, headers, why) => {
+      const made = await mirrored('objects')
+      const body = JSON.stringify(made.sandbox.feed.ids().slice(0, 3))
+      made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json', headers })
+      const report = await made.run('osv')
+      expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
+      expect(report.message).toContain(why)
+      made.sandbox.faults.clear()
+      expect(differences(made)).toEqual([])
+    },
+  )
 
   test('that may be one page of several is mirrored as a part, and removes nothing', async () => {
     const made = await mirrored('ids')

@@ -1,5 +1,5 @@
 import { type Fields, isObject } from '../objects.ts'
-import { describeSign, saysMore, signsOfPage } from '../list-signs.ts'
+import { describeSign, maySayMore, saysMore, signsOfPage } from '../list-signs.ts'
 import { moreBeyond } from './more-beyond.ts'
 
 /** An entry of an index: the id of a record and its stamp; the stamp is empty where the index gives none. */
@@ -89,7 +89,7 @@ function readEnvelope(envelope: Fields, doubts: string[], depth = 1): Read {
 /** Notes what beside the entries may say that there are more, as on a page of a list: its names are less certain. */
 function noteSigns(rest: Fields, entries: number, doubts: string[]): void {
   const read = { items: entries, shown: entries, pages: 1 }
-  const found = signsOfPage(rest, []).filter((sign) => saysMore(sign, read, false))
+  const found = signsOfPage(rest, []).filter((sign) => saysMore(sign, read, false) || maySayMore(sign, Infinity))
   doubts.push(...found.map(describeSign))
 }
 

@@ -110,7 +110,7 @@ const BROKEN_STATE = /^(degraded|errors?|fail|timed?[ _-]?out)/i
 const STATUS = /^(http)?status(code)?$/
 const NOTES = /^(warnings?|notices?|messages?)$/
 const CUT_NOTE =
-  /\b(truncated|incomplete|stale|omitted|timed out|partial (results?|data|content|response|list)|(temporarily )?un(available|reachable)|(did|does) not (answer|respond)|not (all|every|ready|yet)|being (re)?(built|indexed|generated)|in progress|try again)\b/i
+  /\b(truncated|incomplete|stale|omitted|timed out|partial (results?|data|content|response|list)|(temporarily )?un(available|reachable)|(did|does) not (answer|respond)|not (all|every|ready)|being (re)?(built|indexed|generated)|in progress|try again)\b/i
 
 function isLastingFlaw(name: string, value: unknown): boolean {
   if (/^errors?$/.test(name)) return isError(value)

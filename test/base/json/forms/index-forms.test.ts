@@ -61,6 +61,7 @@ describe('an index of another form', () => {
     ['a number of an uncertain name', { data: ['CVE-2026-1'], numFound: 437 }],
     ['a text for people', { data: ['CVE-2026-1'], message: 'Showing 1 of 437' }],
     ['a total that is exceeded', { data: ['CVE-2026-1'], total: '1+' }],
+    ['a flag for its end', { data: ['CVE-2026-1'], complete: false }],
     ['what remains', { data: ['CVE-2026-1'], remaining: 436 }],
     ['an object that leads on', { data: ['CVE-2026-1'], paging: { next: { after: 'x' } } }],
     ['a way beside a map', { 'CVE-2026-1': DATE, next: '/external/osv/all.json?page=2' }],
