@@ -203,7 +203,7 @@ async function fetchList(session: Session, path: string, maxBytes: number): Prom
     kept: (): void => undefined,
   }
   const learned = { items: null, onward: null, cursorPath: null, cut: null }
-  const known = { ...learned, probed: UNPROBED, graded: false, endInPage: false }
+  const known = { ...learned, probed: UNPROBED, graded: false, endInPage: false, statesNothing: false }
   const options = {
     limit: PAGE_SIZE,
     maxBytes,

@@ -46,6 +46,8 @@ export function createTrail(options: TrailOptions, ask: Ask) {
     probed: (): Probed | null => way.probed,
     /** Whether the last page itself shows the end. */
     isEndInPage: (): boolean => isEndInPage(way),
+    /** Whether what its pages state of an end, or a total, says nothing. */
+    statesNothing: (): boolean => way.statesNothing,
     /** A page of one item; null: the walk did not ask for it. */
     askedOne: (): Promise<ReadPage | null> | null => seeker.askedOne(),
     /** Whether pages are requested by a number of items or pages: then a page that is not there is behind the last. */
@@ -251,24 +253,37 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const { seen } = way
   const { shape, items } = page
   // A cursor object without a cursor, beside a larger total, states no end.
-  const isStated = shape.more === false && !countsMore(way, page)
+  const isStated = shape.more === false && !way.statesNothing && !countsMore(way, page)
   const end = endSaid(isStated, way.named || isNamedByHeader(way.onward))
   seen.more = openSigns(way, page, end !== null)
-  const isCounted = seen.more.length === 0 && isAllCounted(way, page)
+  const isCounted = seen.more.length === 0 && !way.statesNothing && isAllCounted(way, page)
   const mayCount = !isStated && items.length > 0 && !isCounted
   const step = mayCount ? count(search, page) : null
   if (step !== null) return step
-  if (end !== null) return endBy(way, end)
-  if (isCounted) return endBy(way, 'counted')
+  const isVoid = (isStated || isCounted) && (await isMeaningless(search, page))
+  if (end !== null && !isVoid) return endBy(way, end)
+  if (isCounted && !isVoid) return endBy(way, 'counted')
+  way.statesNothing ||= isVoid
   const isBeyond = way.pages > 1 && openSigns(way, page, true).length === 0
   if (items.length === 0 && shape.more !== true && (isBeyond || seen.more.length === 0))
     return endBy(way, isBeyond ? 'empty' : null)
   const isFull = page.total === null && shape.pageSize === items.length
   if (isFull) seen.more.push(`its last page is full (${counted(items.length, 'item')})`)
-  if (seen.more.length === 0) return probeIfAnswered(() => probe(search, page))
+  if (seen.more.length === 0) return ifAnswered(probe(search, page), END)
   const byOne = shape.more !== true && items.length > 1 ? endByOne(search, await seeker.one()) : null
   if (byOne !== null) return byOne
   return (await seek(search, page, seeker.attempts(page, way.collected), true)) ?? END
+}
+
+/**
+ * Returns whether the end, or the total, that a first page states says nothing, where it is as long as pages usually are: a page of
+ * one item states the same of itself.
+ */
+async function isMeaningless({ way, seeker }: Searching, { items, total }: ReadPage): Promise<boolean> {
+  if (way.pages > 1 || items.length < 2 || !isUsualSize(items.length)) return false
+  const one = await ifAnswered(seeker.one(), null)
+  if (one?.items.length !== 1 || saysNext(one)) return false
+  return total === null ? one.shape.more === false : one.total === 1
 }
 
 /** Returns whether a page counts more items than were read, whatever else it says. */
@@ -363,11 +378,11 @@ function isStillTrue({ items, otherPages }: Probed, collected: number, isUsual: 
 }
 
 /** Leaves it open what probes show which the service fails to answer: the next run sends them again. */
-async function probeIfAnswered(probe: () => Promise<Step>): Promise<Step> {
+async function ifAnswered<T>(probe: Promise<T>, otherwise: T): Promise<T> {
   try {
-    return await probe()
+    return await probe
   } catch (error) {
-    if (error instanceof MirrorError && (statusOf(error) ?? 0) >= 500) return END
+    if (error instanceof MirrorError && (statusOf(error) ?? 0) >= 500) return otherwise
     throw error
   }
 }

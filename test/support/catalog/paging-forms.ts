@@ -780,6 +780,30 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     member((s) => ({ is_last: s.more === null ? 1 : 0 })),
     true,
   ),
+  'a total of the items at hand, page numbers': {
+    ...form(
+      byPage('page', 1),
+      member((s) => ({ total: s.items.length })),
+      false,
+    ),
+    isCapped: true,
+  },
+  'a flag that is always false, page numbers': {
+    ...form(
+      byPage('page', 1),
+      member(() => ({ has_more: false })),
+      false,
+    ),
+    isCapped: true,
+  },
+  'a cursor object without a cursor on each page, offset': {
+    ...form(
+      byOffset,
+      member(() => ({ cursor: { after: null } })),
+      false,
+    ),
+    isCapped: true,
+  },
   'more as a text beside a marker': form(
     byCursor('marker'),
     member((s) => ({ marker: cursorOf(s), more: s.more === null ? 'false' : 'true' })),

@@ -18,6 +18,7 @@ const NEW: KnownList = {
   probed: null,
   graded: false,
   endInPage: false,
+  statesNothing: false,
 }
 
 /** A service with one list in a form, without a network between. It confirms the bodies that it is asked about. */
@@ -92,8 +93,9 @@ async function walked(
 }
 
 /** What a run knows after a walk. */
-function knownBy({ ids, end: { onward, cut, probed, endInPage }, cursorPath }: Walked): KnownList {
-  return { items: ids.size, onward, cursorPath, cut, probed, endInPage, graded: true }
+function knownBy({ ids, end, cursorPath }: Walked): KnownList {
+  const { onward, cut, probed, endInPage, statesNothing } = end
+  return { items: ids.size, onward, cursorPath, cut, probed, endInPage, statesNothing, graded: true }
 }
 
 function idOf(item: Buffer): string {

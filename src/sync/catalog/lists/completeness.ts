@@ -13,6 +13,8 @@ export interface ListEvidence {
   probed: Probed | null
   /** Whether the last page itself shows the end, so that an unchanged one does; absent: not known. */
   endInPage?: boolean
+  /** Whether what its pages state of an end, or a total, says nothing; absent: not known. */
+  statesNothing?: boolean
 }
 
 /** Returns the stored evidence of a list; null when it was never judged. */
@@ -26,8 +28,8 @@ export function parseEvidence(text: string | null): ListEvidence | null {
  */
 export function evidenceOf(walk: Walk, end: WalkEnd, stored: ListEvidence | null, pagedBefore: number): ListEvidence {
   const doubt = doubtOf(walk, end)
-  const { probed, endInPage } = end
-  const more = { probed, endInPage }
+  const { probed, endInPage, statesNothing } = end
+  const more = { probed, endInPage, statesNothing }
   if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), ...more }
   if (end.seen === null) return stored ?? { grade: 'unproved', why: 'its end was not seen', ...more }
   const items = foundIn(walk)
