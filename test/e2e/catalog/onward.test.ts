@@ -341,6 +341,24 @@ longTest('a list whose pages are numbered is read page by page, and an unchanged
   expect(idsOf(made)).toHaveLength(438)
 })
 
+test('a silent list of a usual size that lacks what it had keeps it, and one that is shorter does not', async () => {
+  const all = tickets(27)
+  const shown = (from: number, to: number): Record<string, Saying> => ({
+    [PATH]: () => ({ body: { data: all.slice(from, to) } }),
+  })
+  const made = await plainBench(shown(0, 25))
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  made.say(shown(2, 27))
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+  expect(report.message).toContain('2 stored items are not in it, and may be behind its last page')
+  expect(idsOf(made)).toHaveLength(27)
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lists: 0 } })
+  made.say(shown(3, 27))
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(idsOf(made)).toHaveLength(24)
+})
+
 test('an item behind a page that stays as it is, and is confirmed by 304, is found where a header leads to it', async () => {
   const all = tickets(2 * SIZE)
   const linked: Saying = (url, { headers: asked }) => {

@@ -65,8 +65,9 @@ export async function walkCatalogList(
   const before = { known, judged, stored }
   try {
     const end = await walkUntilSteady(context, target, walk, pages, before)
-    const pagedBefore = all.length > 1 ? (stored?.entries ?? 0) : 0
-    const evidence = evidenceOf(walk, end, judged, pagedBefore)
+    const paged = all.length > 1 ? (stored?.entries ?? 0) : 0
+    const lost = stored === null || end.seen === null ? 0 : store.catalog.countGone(stored.id, canonical)
+    const evidence = evidenceOf(walk, end, judged, { paged, lost })
     let frame = await learnedFrame(context, target, walk, end, known)
     const same = walk.kept === walk.count && walk.count === pages.length
     frame =
