@@ -1,28 +1,34 @@
 import { MirrorError } from '../base/errors.ts'
 import { toIso } from '../base/time.ts'
-import { type Meta, mirrorDate } from '../upstream/http/response.ts'
+import { type Meta, ageOf, mirrorDate } from '../upstream/http/response.ts'
 import type { SyncContext } from './context.ts'
 
 type Dated = Pick<SyncContext, 'store' | 'source' | 'now'>
 
+/** By how much a cache in front of the service may be behind another one, milliseconds. */
+const CACHES_APART_MS = 600_000
+
 /**
- * Returns why what a mirror that is upstream serves must not replace what is stored: it is older, as after a restore of a backup.
- * Null for the service, and for a mirror that is as new.
+ * Returns why what upstream answers must not replace what is stored: it is a mirror and older, as after a restore of a backup, or the
+ * answer is an older one from a cache (`Age`). Null for the service itself, and for what is as new.
  */
-export function whyOlder({ store, source, now }: Dated, meta: Pick<Meta, 'headers'>): string | null {
-  const at = mirrorDate(meta.headers)
+export function whyOlder({ store, source, now }: Dated, meta: Pick<Meta, 'headers' | 'date'>): string | null {
+  const ofMirror = mirrorDate(meta.headers)
+  const at = ofMirror ?? (ageOf(meta.headers) > 0 ? meta.date + CACHES_APART_MS : null)
   const snapshot = at === null ? null : store.snapshots.readSnapshot(source)
   if (at === null || snapshot === null) return null
   const stored = Math.min(store.runs.readAsOf(source, snapshot), now())
   if (at >= stored) return null
+  const who = ofMirror === null ? 'a cache answered for upstream' : 'upstream is a mirror'
+  const date = toIso(ofMirror ?? meta.date)
   return (
-    `upstream is a mirror, and its data of ${toIso(at)} is older than what is stored here, of ${toIso(stored)}: that ` +
+    `${who}, and its data of ${date} is older than what is stored here, of ${toIso(stored)}: that ` +
     'stays until upstream has newer data'
   )
 }
 
 /** Throws `upstream_shape` with that reason. */
-export function refuseOlder(context: Dated, path: string, meta: Pick<Meta, 'headers'>): void {
+export function refuseOlder(context: Dated, path: string, meta: Pick<Meta, 'headers' | 'date'>): void {
   const why = whyOlder(context, meta)
   if (why !== null) throw new MirrorError('upstream_shape', `${path}: ${why}`)
 }

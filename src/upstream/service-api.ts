@@ -1,4 +1,4 @@
-import { isObject, jsonTextOf } from '../base/json/objects.ts'
+import { isObject, jsonTextOf, parseExactly } from '../base/json/objects.ts'
 import { MirrorError } from '../base/errors.ts'
 import { counted } from '../base/text.ts'
 import { type DeliveryState, type Item, type Made, deliveryStateIn, itemIn, secretIn } from './service-answer.ts'
@@ -179,7 +179,8 @@ async function fetchList(session: Session, path: string, maxBytes: number): Prom
     },
     kept: (): void => undefined,
   }
-  const known = { onward: null, cursorPath: null, cut: null, probed: UNPROBED, graded: false }
+  const learned = { items: null, onward: null, cursorPath: null, cut: null }
+  const known = { ...learned, probed: UNPROBED, graded: false, endInPage: false, statesNothing: false }
   const options = {
     limit: PAGE_SIZE,
     maxBytes,
@@ -204,7 +205,7 @@ function isFull(count: number): boolean {
 }
 
 function idOf(item: Buffer): string | null {
-  const { id } = (JSON.parse(item.toString('utf8')) ?? {}) as { id?: unknown }
+  const { id } = (parseExactly(item.toString('utf8')) ?? {}) as { id?: unknown }
   return typeof id === 'string' || typeof id === 'number' ? String(id) : null
 }
 
@@ -218,7 +219,7 @@ async function fetchJson(session: Session, path: string, maxBytes: number): Prom
 function parseJson(path: string, body: Buffer): unknown {
   if (body.length === 0) return null
   try {
-    return JSON.parse(jsonTextOf(body)) as unknown
+    return parseExactly(jsonTextOf(body))
   } catch (error) {
     throw new MirrorError('upstream_shape', `${path}: the answer is not JSON`, { cause: error })
   }

@@ -1,17 +1,19 @@
 import { MirrorError } from '../base/errors.ts'
 import { type ListSign, describeSign, saysMore, signsOfHeaders } from '../base/json/list-signs.ts'
-import type { Meta } from './http/response.ts'
+import { type Meta, warningOf } from './http/response.ts'
 import { nextLink } from './lists/page-key.ts'
 
 /** Headers that speak of more of the document itself; others, such as counts of attempts, may be of anything. */
-const OF_MORE = /next|more|truncated/
+const OF_MORE = /next|more|truncated|partial|incomplete/
 const OF_TOTAL = /total|content-range/
 
 /**
- * Throws `upstream_shape` where the headers of a document that was fetched as the whole say that it is one page of several.
+ * Throws `upstream_shape` where the headers of a document that was fetched as the whole say that it is one page of several, or old.
  * `entries`: the number of entries in it.
  */
 export function refusePaged(path: string, { link, headers }: Pick<Meta, 'link' | 'headers'>, entries: number): void {
+  const warning = warningOf(headers)
+  if (warning !== null) throw new MirrorError('upstream_shape', `${path}: it may not be whole: ${warning}`)
   const next = nextLink(link)
   const said = next === null ? signOfMore(headers, entries) : `the header link leads to ${next}`
   if (said === null) return

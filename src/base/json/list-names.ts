@@ -74,9 +74,17 @@ export const LAST_ID_PARAMS: readonly string[] = [
 /** Query parameters of services that count: the number of items before the page. */
 export const OFFSET_PARAMS: readonly string[] = ['offset', 'skip']
 
+/** Names of that number which are asked for only where pages have it themselves: `{"startAt": 0, …}`. */
+const POSITION = /^(start(at|index|from|row|position)?|from|firstresult)$/
+
 /** Returns whether a parameter is the number of items before the page. */
 export function isOffset(param: string | null): boolean {
-  return param !== null && OFFSET_PARAMS.includes(param)
+  return param !== null && (OFFSET_PARAMS.includes(param) || isPosition(param))
+}
+
+/** Returns whether a name may be that of the number of items before the page. */
+export function isPosition(name: string): boolean {
+  return POSITION.test(plainMember(name))
 }
 
 /**
@@ -140,8 +148,8 @@ export function plainMember(name: string): string {
 export function truthOf(value: unknown): boolean | null {
   if (typeof value === 'boolean') return value
   const text = typeof value === 'string' ? value.trim().toLowerCase() : ''
-  if (text === 'true' || text === 'yes') return true
-  return text === 'false' || text === 'no' ? false : null
+  if (/^(true|yes|y)$/.test(text)) return true
+  return /^(false|no|n)$/.test(text) ? false : null
 }
 
 /** Returns whether two paths are equal. */

@@ -6,12 +6,13 @@ import type { JsonPath } from './slices.ts'
 /**
  * What a member of a page, or a header of its response, says about the extent of the list. `more`: that there is more.
  * `items`, `pages`: a number of them, which says "more" while fewer were read; `either`: one of both. `cursor`: a value
- * that may lead on, which says nothing where the end is stated.
+ * that may lead on, which says nothing where the end is stated. `unread`: a number or a flag of an unknown name, which may be
+ * about the list; while it may, the list is not silent about more.
  */
 export interface ListSign {
   /** Its name as upstream writes it, for messages. */
   name: string
-  kind: 'more' | 'items' | 'pages' | 'either' | 'cursor'
+  kind: 'more' | 'items' | 'pages' | 'either' | 'cursor' | 'unread'
   /** The number of items or pages, or the text of the cursor. */
   value: number | string
   /** Whether the value can only be the number of all items, or of all pages; a position in the list is not. */
@@ -34,10 +35,12 @@ interface ReadSoFar {
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
 /** Words of names that count, of names that lead on, and of flags that say "more" when true, or when false. */
-const QUANTITY = setOf('total count remain range of done last page found matched incomplete truncated')
+const QUANTITY = setOf('total count remain range of done last page found matched incomplete truncated partial')
 const ONWARD = setOf('next more cursor token resume continuation marker')
-const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated')
+const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated partial')
 const MORE_IF_FALSE = setOf('last done')
+/** Words of names that are flags, whose value may be 1. */
+const FLAG = setOf('is has incomplete truncated partial')
 /** Words of objects whose members without such a word are about the same: `{"total": {"value": 437}}`. */
 const INHERITED = setOf('total remain range next more resume cursor')
 /** Words that give a name another meaning: a place or a size of a page, a time, a limit of requests, a credential. */
@@ -48,7 +51,9 @@ const OTHER = setOf(
     'attempt session bearer api sort order schema ttl expire expiry age home shard correlation transfer include relation',
 )
 /** Words of objects all of whose members have another meaning. */
-const OTHER_ABOVE = setOf('previous prev before first self rate ratelimit quota request sort order auth session shard')
+const OTHER_ABOVE = setOf(
+  'previous prev before first self rate ratelimit quota request param params query filter sort order auth session shard',
+)
 /** Words of which the name of a list's whole number of items, or of pages, consists. */
 const WHOLE_WORDS = setOf(
   'x total overall all count number num of item element result record entry entries hit row value exact page available ^',
@@ -88,7 +93,8 @@ export function signsOfPage(page: unknown, items: JsonPath): ListSign[] {
   )
   const number = ownNumberOf(members)
   return members.flatMap(({ path, words, value }) => {
-    const sign = own.has(value) && typeof value === 'string' ? null : readNamed(String(path.at(-1)), words, value)
+    const isOwnText = own.has(value) && typeof value === 'string'
+    const sign = isOwnText ? null : (readNamed(String(path.at(-1)), words, value) ?? readUnnamed(path, words, value))
     if (sign === null || (isEstimated && sign.kind === 'items')) return []
     const isLast = sign.kind === 'pages' && words.includes('last') && number !== null
     return [{ ...sign, name: path.join('.'), path, ...(isLast && { own: number }) }]
@@ -142,6 +148,7 @@ export function saysMore(
   isEnded: boolean,
 ): boolean {
   if (kind === 'more') return true
+  if (kind === 'unread') return false
   if (kind === 'cursor') return !isEnded
   const count = Number(value)
   // `{"page": {"total": 18}}` counts pages, all items, or those at hand.
@@ -150,6 +157,11 @@ export function saysMore(
   if (own !== undefined) return count > own
   // `page_count` is, for some services, the number of items on the page.
   return count > pages && !(count === shown && /count/i.test(name) && !/total/i.test(name))
+}
+
+/** Returns whether a sign that is not understood may say that more than these items exist. */
+export function maySayMore({ kind, value }: ListSign, items: number): boolean {
+  return kind === 'unread' && (typeof value === 'string' || value > Math.max(1, items))
 }
 
 /** Returns whether a number says that all was read. A number that may be a position in the list says nothing. */
@@ -168,7 +180,7 @@ export function saysAll(
 export function describeSign({ name, kind, value }: ListSign): string {
   if (kind === 'items') return `${name} says ${value} items`
   if (kind === 'pages') return `${name} says ${value} pages`
-  if (kind === 'either') return `${name} is ${value}`
+  if (kind === 'either' || kind === 'unread') return `${name} is ${value}`
   return kind === 'more' ? `${name} is ${value}` : `${name} may lead to more`
 }
 
@@ -192,13 +204,38 @@ function membersOf(page: object, items: JsonPath): Member[] {
       if (found.length >= MAX_MEMBERS) return
       const own = plainWords(key)
       const words = own.some(isSignWord) ? withPages(own, inherited) : [...inheritedBy(own, inherited), ...own]
-      if (!isObject(value)) found.push({ path, words, value })
+      const lead = leadIn(key, value)
+      if (lead !== null) found.push({ path, words: ['next'], value: lead })
+      else if (!isObject(value)) found.push({ path, words, value })
       else if (path.length < MAX_DEPTH && !own.some((word) => OTHER_ABOVE.has(word)))
         visit(value, path, [...inherited, ...own])
     }
   }
   visit(page, [], [])
   return found
+}
+
+/** Names of objects and lists that lead on: `{"next": {"startIndex": 25}}`, `{"LastEvaluatedKey": {…}}`, `{"search_after": [25]}`. */
+const LEADING =
+  /^(?!has|is)(next(?!scheduled|update|run|sync|refresh|time|date)\w*|lastevaluatedkey|searchafter|continue|continuation)$/
+/** Names within them that do not lead on alone. */
+const BESIDE_LEAD = /limit|size|count|total|^per|^rel$|type|title|method|format|templated/
+
+/** Returns whether a member of an object that leads on may be the way to the next page. */
+export function isLead(name: string, value: unknown): boolean {
+  return !BESIDE_LEAD.test(plainMember(name)) && !isNone(value) && value !== false
+}
+
+/** Returns whether a name is that of an object or list that leads on. */
+export function isLeading(name: string): boolean {
+  return LEADING.test(plainMember(name))
+}
+
+/** Returns a value within an object or list that leads on by its name; null: it has none, or is no such object or list. */
+function leadIn(key: string, value: unknown): string | null {
+  if (typeof value !== 'object' || value === null || !isLeading(key)) return null
+  const given = Object.entries(value).find(([name, one]: [string, unknown]) => isLead(name, one))
+  return given === undefined ? null : JSON.stringify(given[1])
 }
 
 /** Words of a value that is the one of the object above: `{"total": {"value": 437}}`, not `{"totals": {"high": 12}}`. */
@@ -238,7 +275,7 @@ function readNamed(name: string, words: readonly string[], value: unknown): Said
 function readSign(words: readonly string[], written: unknown): Said {
   const value = plainValue(written)
   if (!words.some(isSignWord) || words.some((word) => OTHER.has(word)) || isNone(value)) return null
-  const truth = truthOf(value)
+  const truth = truthOf(value) ?? (String(value) === '1' && words.some((word) => FLAG.has(word)) ? true : null)
   if (truth !== null) {
     const wanted = truth ? MORE_IF_TRUE : MORE_IF_FALSE
     return words.some((word) => wanted.has(word)) ? said('more', String(truth)) : null
@@ -253,6 +290,37 @@ function readSign(words: readonly string[], written: unknown): Said {
   return readText(words, value, leads)
 }
 
+/** A text for people that counts: `Showing 1-25 of 437`, `Page 1 of 18`. */
+const COUNTING = /(\bpages?\s+)?\d+\s+(?:out )?of\s+(?:about |over |more than )?(\d{1,15})\b/i
+/** Names of a number that has another meaning, in addition to `OTHER`. */
+const OTHER_NUMBER = setOf(
+  'id code status http error revision epoch seed year month day hour minute offset skip index position page user account org ' +
+    'organization tenant severity critical high medium low score priority port max min maximum minimum',
+)
+/** The largest number that may be that of a list's items: larger ones are times, ids and sizes. */
+const LARGEST = 100_000_000
+/** Flags that may be about the end, and say "more" when false. */
+const ENDING =
+  /^(?:is|has|was)?(?:ended|endof\w+|endreached|reachedend|completed?|exhaust(?:ive|ed)|whole|allreturned)$/
+
+/** Returns what a value says under a name that says nothing: a text that counts, and what may be about the list. */
+function readUnnamed(path: JsonPath, words: readonly string[], written: unknown): Said {
+  // The size of the list, or of its page.
+  const isSize = path.length === 1 && /^(size|length)$/.test(words.join())
+  if (!isSize && words.some((word) => OTHER.has(word))) return null
+  const value = plainValue(written)
+  if (truthOf(value) === false) return ENDING.test(words.join('')) ? said('unread', 'false') : null
+  if (typeof value === 'string') {
+    const [, pages, count] = COUNTING.exec(value) ?? []
+    if (count !== undefined) return said(pages === undefined ? 'items' : 'pages', Number(count))
+  }
+  const isNumber = typeof value === 'number' || (typeof value === 'string' && /^\d{1,9}$/.test(value))
+  if (!isNumber || words.some((word) => OTHER_NUMBER.has(word))) return null
+  const count = Number(value)
+  if (!Number.isInteger(count) || count <= 0 || count > LARGEST) return null
+  return words.some((word) => word !== 'row' && ITEM.test(word)) ? said('items', count) : said('unread', count)
+}
+
 function readText(words: readonly string[], text: string, leads: boolean): Said {
   if (leads || isPageUrl(text)) return said('cursor', text)
   const [, count] = /\d\s*(?:\/|\bof\b)\s*(\d{1,15}|\*)/i.exec(text) ?? []
@@ -261,9 +329,12 @@ function readText(words: readonly string[], text: string, leads: boolean): Said 
   if (words.includes('last') || words.includes('page')) return said('cursor', text)
   if (words.includes('of') || words.includes('done')) return null
   const [number] = /\d{1,15}/.exec(text) ?? []
-  if (number !== undefined) return quantity(words, Number(number))
-  return said('more', text.slice(0, 40))
+  if (number === undefined || BOUND.test(text)) return said('more', text.slice(0, 40))
+  return quantity(words, Number(number))
 }
+
+/** A number that is exceeded: `25+`, `>25`, `more than 25`. */
+const BOUND = /\d\s*\+|[>≥]|\b(?:over|more|least)\b/i
 
 /** Returns a number of items or pages; what remains is more than was read, whatever that is. `isOf`: it is `a of b`. */
 function quantity(words: readonly string[], count: number, isOf = false): Said {
@@ -271,7 +342,7 @@ function quantity(words: readonly string[], count: number, isOf = false): Said {
   const ofPages = words.includes('page') && !words.some((word) => ITEM.test(word))
   const isPlain = words.every((word) => WHOLE_WORDS.has(word))
   if (!ofPages) return said('items', count, isOf || (isPlain && words.includes('total')))
-  if (words.includes(ABOVE) && words.includes('total')) return said('either', count)
+  if (words.includes(ABOVE) && (words.includes('total') || words.includes('count'))) return said('either', count)
   const isCount = words.includes('total') || words.includes('of') || words.length === 1
   return said('pages', count, isOf || (isPlain && isCount))
 }
@@ -312,4 +383,5 @@ const SINGULAR = new Map(
     .split(' ')
     .map((plural) => [plural, plural.slice(0, -1)] as const),
 )
-SINGULAR.set('remaining', 'remain').set('remainder', 'remain').set('expires', 'expire')
+for (const word of ['remaining', 'remainder', 'omitted', 'left', 'rest']) SINGULAR.set(word, 'remain')
+SINGULAR.set('expires', 'expire')

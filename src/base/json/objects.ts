@@ -27,6 +27,25 @@ export function jsonTextOf(bytes: Buffer): string {
   return bytes.toString('utf8', hasMark(bytes) ? 3 : 0)
 }
 
+/** A whole number that may be too large for a JavaScript number. */
+const LONG = /[\s:,[]-?\d{16,}\s*[,\]}]/
+
+/** The number of a member as it is written, which `JSON.parse` passes to a reviver. */
+interface Source {
+  readonly source?: string
+}
+
+/**
+ * Parses JSON with the identifiers of others: a whole number that a JavaScript number would round becomes its digits as a text, so
+ * that different ids stay different. Throws `SyntaxError`.
+ */
+export function parseExactly(text: string): unknown {
+  if (!LONG.test(text)) return JSON.parse(text) as unknown
+  const exact = (_name: string, value: unknown, { source = '' }: Source = {}): unknown =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? source : value
+  return JSON.parse(text, exact) as unknown
+}
+
 /** Returns any JSON value as text: a string as it is, anything else as JSON; `…` for what is nested too deeply to be written. */
 export function textOfJson(value: unknown): string {
   if (typeof value === 'string') return value

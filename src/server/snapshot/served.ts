@@ -178,7 +178,7 @@ function otherForm(text: Buffer): readonly FormEntry[] | null {
   const [first] = elementsOf(text, 0)
   if (first !== undefined && idOf(text, first.start) !== null) return null
   const read = readIndexForm(jsonTextOf(text))
-  return read === null || 'refused' in read ? null : read
+  return read === null || 'refused' in read ? null : read.entries
 }
 
 function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {

@@ -1,4 +1,5 @@
 import { MirrorError, messageOf } from '../../base/errors.ts'
+import { parseExactly } from '../../base/json/objects.ts'
 import { createCompletenessReader } from './completeness.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
@@ -149,7 +150,7 @@ function createFieldNameReader(db: Db) {
 /** Parses an item of a list, which was parsed once before it was staged. Throws `corrupt` for one whose stored bytes are damaged. */
 export function parseItem(body: Buffer): Record<string, unknown> {
   try {
-    return JSON.parse(body.toString('utf8')) as Record<string, unknown>
+    return parseExactly(body.toString('utf8')) as Record<string, unknown>
   } catch (error) {
     const why = `the stored item of a list is damaged (${messageOf(error)})`
     throw new MirrorError('corrupt', `${why}: "patchmirror doctor --data --repair" fetches it again`, { cause: error })

@@ -1,4 +1,5 @@
 import type { MirrorError } from '../../base/errors.ts'
+import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
 import type { MissingPath } from '../../store/catalog/answers.ts'
 import type { WalkedList } from './lists/walk-list.ts'
 import type { Scope } from './scope/scope.ts'
@@ -40,6 +41,13 @@ export interface PackageScope {
   readonly digest: string
 }
 
+/** An answer of 404, and the media type of its body. */
+interface UnsureNone {
+  readonly task: Task
+  readonly answer: FetchedAnswer
+  readonly form: string
+}
+
 /** Results of a run, ready to be published. */
 export interface Crawl {
   walks: Walks
@@ -59,6 +67,8 @@ export interface Crawl {
   linksLeft: Map<string, string>
   /** The missing paths that the service is still building (202). */
   pending: Set<string>
+  /** What answers 404 in another form than JSON, which may not be the service's word; not stored yet. */
+  unsure: UnsureNone[]
   /** Lists that were walked and are not known to be complete → reason. */
   incomplete: Map<string, string>
   subscriptions: Scope['subscriptions']

@@ -25,6 +25,7 @@ import {
 } from './scope/settled.ts'
 import { type Task, digestOf, singletonTask, dailyTasks, tasksOfItem } from './answers/plan.ts'
 import { noteSignatures } from './signatures.ts'
+import { settleUnsure } from './unsure.ts'
 import { namelessLists, withNameless } from './lists/nameless.ts'
 import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './lists/walk.ts'
 import type { SyncResult } from '../context.ts'
@@ -68,6 +69,7 @@ async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarant
   await fetchAll(context, crawl, stored, versionTasks(context, crawl))
   await fetchAll(context, crawl, stored, architectureTasks(context, crawl))
   await fetchAll(context, crawl, stored, mentionTasks(context, crawl))
+  await settleUnsure(context, crawl)
   crawl.carriedOver = carriedOver(context, crawl, stored)
   facts['listed'] = walks.walked.size
   if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
@@ -143,6 +145,7 @@ async function planCrawl(context: CatalogContext, walks: Walks, known: StoredAns
     forbidden: new Set(walks.forbidden),
     linksLeft: new Map(),
     pending: new Set(),
+    unsure: [],
     incomplete: incompleteOf(walks),
     subscriptions: scope.subscriptions,
     fetched: 0,

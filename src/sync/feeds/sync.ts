@@ -279,7 +279,12 @@ async function judgeFeed(
   const compared = stored.content === null ? null : lostEntries(parsed(stored.content), parsed(after))
   const standard = createStandard(context, () => compared?.total ?? 0)
   const count = createDoubtCount(standard)
-  if (compared === null) count.note({ kind: 'notCompared', name: path, content: '', because: DAMAGED, packages: [] })
+  // Only the entries of one form are read (wire facts: the shape of Alpine's secdb).
+  const isUnread = compared?.total === 0 && stored.row.entries > 0
+  if (compared === null || isUnread) {
+    const because = isUnread ? UNREAD : DAMAGED
+    count.note({ kind: 'notCompared', name: path, content: '', because, packages: [] })
+  }
   for (const { name, because, isEnded } of compared?.lost ?? []) {
     const kind = isEnded ? 'entriesEnded' : 'entriesLost'
     count.note({ kind, name: `${path} ${name}`, content: '', because, packages: [], path })
@@ -288,6 +293,7 @@ async function judgeFeed(
   return { verdict, account: () => accountDoubts(context, verdict, standard) }
 }
 
+const UNREAD = 'not compared: the form of its entries is not known'
 const DAMAGED = 'not compared: the stored bytes that it replaces cannot be read'
 
 function parsed(content: Buffer): unknown {

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { freeBytes } from '../../base/free-bytes.ts'
+import { readHttpDate, toIso } from '../../base/time.ts'
 import { jsonTextOf } from '../../base/json/objects.ts'
 import { OSV_ARCHIVE, OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import { contentInPool, contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
@@ -19,6 +20,7 @@ import type { Approval } from './approval.ts'
 import {
   type IndexReader,
   type OsvIndex,
+  type UpstreamLack,
   beginsPlain,
   createIndexReader,
   endOrReread,
@@ -77,7 +79,9 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
     const { gzip, proof, meta } = answer
     refuseOlder(context, OSV_INDEX, meta)
     if (!answer.index.isList && !hasEnd(meta)) refuseLines(contentOf(gzip, sizeOf(gzip)))
-    const index = { ...answer.index, lacks: lackAbove(meta, own) }
+    const lacks =
+      lackAbove(meta, own) ?? answer.index.lacks ?? lackOfOlder(meta, store.feeds.readUpstreamState(OSV_INDEX))
+    const index = { ...answer.index, lacks }
     refusePaged(OSV_INDEX, meta, index.ids.size + index.duplicates + index.unusable)
     const { etag, lastModified, date } = meta
     return { index, stored: false, gzip, etag, lastModified, asOf: date, proof }
@@ -87,7 +91,17 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
   const lacks = lackAbove(answer.meta, own)
   const isComplete = isWhole && lacks === null && store.osv.listSuspectIds().length === 0 && kind !== 'reconcile'
   const confirmed = await confirmedIndex(context, answer.meta.date, isComplete)
-  return confirmed.index === null ? confirmed : { ...confirmed, index: { ...confirmed.index, lacks } }
+  if (confirmed.index === null) return confirmed
+  return { ...confirmed, index: { ...confirmed.index, lacks: lacks ?? confirmed.index.lacks } }
+}
+
+/** Returns what an index may lack that is older than the last one, as a copy of the service has it that is behind; null: it is not. */
+function lackOfOlder({ lastModified }: Meta, last: UpstreamState | null): UpstreamLack | null {
+  const at = readHttpDate(lastModified)
+  const before = readHttpDate(last?.lastModified)
+  if (at === null || before === null || at >= before) return null
+  const why = `upstream's index of ${toIso(at)} is older than the last one, of ${toIso(before)}, as a copy has it that is behind`
+  return { why, scope: null }
 }
 
 /** Throws `upstream_shape` for JSON Lines, which may be cut off where the response does not show its end. */

@@ -40,15 +40,15 @@ export interface OsvIndex {
   isList: boolean
   /** The scope that `ids` was narrowed to; null: it has every listed id. */
   scope: IndexScope | null
-  /** What upstream, which is a mirror, lacks itself; null: nothing that it says. */
+  /** What upstream may lack itself, as a mirror, as a copy that is behind, or on this page; null: nothing that it says. */
   lacks: UpstreamLack | null
 }
 
-/** What a mirror that is upstream lacks of the records. */
+/** What upstream may lack of the records. */
 export interface UpstreamLack {
   /** For people. */
   readonly why: string
-  /** Its scope, as text (`parseScopeText`); null: it has none, or what it lacks is of another cause. */
+  /** Its scope as a mirror, as text (`parseScopeText`); null: it has none, or what it lacks is of another cause. */
   readonly scope: string | null
 }
 
@@ -139,8 +139,10 @@ function parseOtherForm(bytes: Buffer, refused: NoEntryList): OsvIndex {
   if (read === null) throw refused
   if ('refused' in read) throw malformedIndex(read.refused)
   const entries = createEntries(bytes.length)
-  for (const { id, modified } of read) entries.add(id, modified, faultOfRecordId(id))
-  return { ...entries.end(), sha256: sha256Of(bytes), isList: false }
+  for (const { id, modified } of read.entries) entries.add(id, modified, faultOfRecordId(id))
+  const why = `the index may be one page of several: ${read.doubt}`
+  const lacks = read.doubt === null ? null : { why, scope: null }
+  return { ...entries.end(), sha256: sha256Of(bytes), isList: false, lacks }
 }
 
 /** Creates a reader of an index of about `size` bytes. */

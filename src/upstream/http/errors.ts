@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { essenceOf } from '../../base/domain/media-type.ts'
 import { readRetryAfter } from '../../base/time.ts'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
@@ -11,6 +12,8 @@ class StatusError extends MirrorError {
   readonly retryAfterMs: number | null
   /** Whether it is for a pre-signed URL that has expired, or is invalid. */
   isExpiredUrl = false
+  /** Media type of the response's body, without parameters; empty: it has none. */
+  form = ''
   constructor(
     code: 'upstream_status' | 'upstream_not_found' | 'upstream_auth',
     message: string,
@@ -38,13 +41,35 @@ export function statusError(
   const asked = wait === null ? '' : `, asked to wait ${Math.ceil(wait / 1000)} s`
   const detail = reason === null ? '' : ` (${reason})`
   const message = `${path}: upstream answered ${status}${asked}${detail}`
-  if (status === 404 || status === 410) {
-    if (lackOf({ headers }) !== null)
-      return new StatusError('upstream_status', `${message}; upstream is a mirror, and may lack it`, status, wait)
-    return new StatusError('upstream_not_found', message, status, wait)
-  }
+  const error = errorOf(status, message, wait, whyNotGone({ status, headers, wait, reason }))
+  error.form = essenceOf(String(headers['content-type'] ?? ''))
+  return error
+}
+
+function errorOf(status: number, message: string, wait: number | null, notGone: string | null): StatusError {
+  if (notGone !== null) return new StatusError('upstream_status', `${message}; ${notGone}`, status, wait)
+  if (status === 404 || status === 410) return new StatusError('upstream_not_found', message, status, wait)
   if (status === 401 || status === 403) return new StatusError('upstream_auth', message, status, wait)
   return new StatusError('upstream_status', message, status, wait)
+}
+
+/** What a 404 says of what is made later: "it is being generated", "not ready yet", "try again later". */
+const LATER =
+  /\b(not (yet )?(ready|finished|generated)|(being|still) (built|made|generated|created|processed)|in progress|try again)\b|^(processing|pending|queued)\b/i
+
+/** What an answer to a request says, by its status. */
+interface Refused extends Pick<RawAnswer, 'status' | 'headers'> {
+  /** For how long it asks to wait, milliseconds; null: it does not. */
+  readonly wait: number | null
+  /** The reason in its body. */
+  readonly reason: string | null
+}
+
+/** Returns why a 404 does not say that there is nothing; null: it does, or it is another status. */
+function whyNotGone({ status, headers, wait, reason }: Refused): string | null {
+  if (status !== 404 && status !== 410) return null
+  if (lackOf({ headers }) !== null) return 'upstream is a mirror, and may lack it'
+  return wait !== null || LATER.test(reason ?? '') ? 'it may be there later' : null
 }
 
 /** Creates the error for an error status of another server than the service, with the wait that it asks for. */
@@ -144,6 +169,11 @@ export function isTransient(error: unknown): boolean {
   return status >= 500 || status === 408 || status === 429
 }
 
+/** Returns the media type of an error's body, without parameters, empty for none; null for an error without a response. */
+export function formOf(error: unknown): string | null {
+  return error instanceof StatusError ? error.form : null
+}
+
 /** Returns the HTTP status of an error; null when it has none. */
 export function statusOf(error: unknown): number | null {
   return error instanceof StatusError ? error.status : null
@@ -193,7 +223,7 @@ export async function readErrorBody(body: RawAnswer['body']): Promise<Buffer | n
   }
 }
 
-const PLACES = ['error_description', 'message', 'detail', 'title', 'error'] as const
+const PLACES = ['error_description', 'message', 'detail', 'title', 'error', 'status', 'state'] as const
 
 function reasonOf(body: unknown): string | null {
   if (typeof body !== 'object' || body === null) return null

@@ -3,6 +3,8 @@ import { readHttpDate } from '../../base/time.ts'
 import { trailerSize } from '../../base/gzip/member.ts'
 import { inflatedPieces } from '../../base/gzip/pieces.ts'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
+import { saysLack } from '../../base/json/forms/more-beyond.ts'
+import { textOfJson } from '../../base/json/objects.ts'
 import { isHtmlPage } from '../../base/text.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
 
@@ -56,8 +58,8 @@ export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta 
     status,
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
-    // A date ahead of the local clock would make the mirror look fresher than it is.
-    date: Math.min(date ?? now(), mirrorDate(headers) ?? now(), now()),
+    // A date ahead of the local clock would make the mirror look fresher than it is, and so would one that a cache renewed.
+    date: Math.min(date ?? now(), mirrorDate(headers) ?? now(), now() - ageOf(headers)),
     length: Number.isSafeInteger(length) ? length : null,
     contentRange: text('content-range'),
     contentEncoding: codingOf(text('content-encoding')),
@@ -84,6 +86,21 @@ export function mirrorDate(headers: Meta['headers']): number | null {
   const asOf = headers['x-mirror-as-of']
   const at = typeof asOf === 'string' ? Date.parse(asOf) : Number.NaN
   return Number.isNaN(at) ? null : at
+}
+
+/** Returns for how long a cache has had an answer (`Age`), milliseconds; 0 where none says so. */
+export function ageOf({ age }: Meta['headers']): number {
+  return typeof age === 'string' && /^\s*\d{1,9}\s*$/.test(age) ? Number(age) * 1000 : 0
+}
+
+/** Codes of a Warning header (RFC 7234, 5.5) of a cache that could not ask: a stale answer, a failed check, no connection. */
+const STALE_WARNING = /(?:^|,)\s*11[0-2]\b/
+
+/** Returns what a Warning header says of an answer that is old or not whole, in words; null: nothing. */
+export function warningOf(headers: Meta['headers']): string | null {
+  const warning = textOfJson(headers['warning'])
+  const isSaid = STALE_WARNING.test(warning) || saysLack(warning)
+  return isSaid ? `it has the header warning: ${warning.slice(0, 60)}` : null
 }
 
 /** Returns the content coding; `x-gzip` is another name of gzip (RFC 9110, section 8.4.1.3). */

@@ -14,7 +14,7 @@ import { type Deadline, type Retrying, withDeadline, countRetries, createRetryin
 import { type RunSignal, type Wire, checkedMeta, exchange } from './request.ts'
 import { originOf, redirected } from './destinations.ts'
 import type { SecretSearch } from '../secret-search.ts'
-import { isUnsent, statusError, readErrorReason } from './errors.ts'
+import { answerError, isUnsent, statusError, readErrorReason } from './errors.ts'
 import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
 
 /** A request of the API client, and whether it is safe to send it twice. */
@@ -198,7 +198,12 @@ async function follow(wire: Wire, run: RunSignal, first: RawRequest, deadline: D
     const { pathname } = request.url
     if (status >= 400 || typeof location !== 'string') {
       const place = pathname + through(answer.proxy ?? null)
-      throw statusError(status, headers, place, wire.now, await reasonIn(wire, body))
+      const reason = await reasonIn(wire, body)
+      if (isNothing(status) && !isSamePlace(first.url, request.url)) {
+        const message = `${first.url.pathname}: it leads to ${place}, where upstream answered ${status}`
+        throw answerError('upstream_status', message, answer)
+      }
+      throw statusError(status, headers, place, wire.now, reason)
     }
     await discardBody(body)
     // A 301 or 302 would turn a POST into a GET, which makes no change.
@@ -207,6 +212,16 @@ async function follow(wire: Wire, run: RunSignal, first: RawRequest, deadline: D
     const url = redirected(request.url, location, wire.setting, wire.scrub !== null)
     request = { ...request, url }
   }
+}
+
+function isNothing(status: number): boolean {
+  return status === 404 || status === 410
+}
+
+/** Returns whether a redirect led to another form of the same path alone: then a 404 there is about it. */
+function isSamePlace(one: URL, other: URL): boolean {
+  const plain = ({ pathname }: URL): string => pathname.replace(/\/+$/, '')
+  return plain(one) === plain(other)
 }
 
 /** Reads the reason of an error response of the API; null for the public feeds, whose bodies contain none. */

@@ -61,8 +61,7 @@ export function findCursor(page: EnvelopeFields, itemsPath: JsonPath, known: Jso
   const flag = flagOf(places)
   const rows = RANKS.map((names) =>
     places.filter(
-      ({ name, value }) =>
-        names.test(name) && !TIMED.test(name) && isCursor(value) && !(typeof value === 'number' && MORE.has(name)),
+      ({ name, value }) => names.test(name) && !TIMED.test(name) && isCursor(value) && !isFlag(name, value),
     ),
   )
   const atKnown = places.filter(({ path, value }) => isSamePath(path, known) && isCursor(value))
@@ -76,6 +75,11 @@ export function findCursor(page: EnvelopeFields, itemsPath: JsonPath, known: Jso
   const best = selectNext(candidates)
   if (best === null || flag === false) return { next: null, cursorPath: (best ?? first).path, more: flag ?? false }
   return { next: best.next, cursorPath: best.path, more: true }
+}
+
+/** Returns whether a value is a flag that there are more, also as a number or a text (`"more": "true"`). */
+function isFlag(name: string, value: unknown): boolean {
+  return MORE.has(name) && (typeof value === 'number' || truthOf(value) !== null)
 }
 
 /** Returns the position of the total number of items, if there is one; `page.total` may be a number of pages. */
@@ -176,11 +180,14 @@ function isCursor(value: unknown): boolean {
   return linkMember(value) !== null
 }
 
+/** Values for "there is no next page": a page after another is neither the one at 0 nor at a negative number. */
+const NO_PAGE = /^(?:|0|-\d+|null|none|nil|undefined)$/i
+
 function nextOf({ path, value }: EnvelopePlace): Next | null {
   const member = linkMember(value)
   const inner = member === null ? value : valueAt(value, [member])
   const text = typeof inner === 'number' ? String(inner) : inner
-  if (typeof text !== 'string' || text === '') return null
+  if (typeof text !== 'string' || NO_PAGE.test(text)) return null
   const isUrl = member !== null || isPageUrl(text)
   if (isUrl && URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') === '') return null
   return { text, isUrl, field: String(path.at(-1)) }

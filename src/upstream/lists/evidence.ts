@@ -18,6 +18,8 @@ export interface Seen {
   unfollowed: string | null
   /** What speaks of more, in words, and did not lead to it. */
   more: readonly string[]
+  /** What its last page says that is not understood and may say that there is more; null: nothing. */
+  unread: string | null
   /**
    * How the service ends the list. `stated`: a member says so. `unnamed`: pages name the next one, and the last names none.
    * `empty`: what is after the last page is empty, or not there. `counted`: its numbers are those of what was read.
@@ -114,6 +116,11 @@ const EVIDENCE: readonly Row[] = [
     'proved',
     ({ end }) => end !== null,
     ({ end }) => ENDS[end ?? 'stated'],
+  ),
+  row(
+    'unproved',
+    ({ unread }) => unread !== null,
+    ({ unread }) => `${unread}, which is not understood and may say that there are more`,
   ),
   row(
     'proved',

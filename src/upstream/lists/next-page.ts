@@ -1,6 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
-import { LAST_ID_PARAMS, OFFSET_PARAMS, placesOf } from '../../base/json/list-names.ts'
-import { isOnwardName, isOtherName } from '../../base/json/list-signs.ts'
+import { LAST_ID_PARAMS, OFFSET_PARAMS, isPosition, placesOf } from '../../base/json/list-names.ts'
+import { isLead, isLeading, isOnwardName, isOtherName } from '../../base/json/list-signs.ts'
 import type { JsonPath } from '../../base/json/slices.ts'
 import { statusOf } from '../http/errors.ts'
 import { keyOfCursor, nextLink, targetOf } from './page-key.ts'
@@ -63,12 +63,14 @@ export function createSeeker(list: Sought, ask: Ask) {
     /** Returns the ways to request a next page: values of the envelope, the last id, the number of items. */
     attempts: (page: ReadPage, collected: number): NextPageAttempt[] => [
       ...textsOfPage(page),
+      ...positionsOfPage(page, collected),
       ...countedWays(lastId(page), collected, LAST_ID_PARAMS),
     ],
     /** Returns the ways of the contract and of services that count, without those of the envelope. */
     fewAttempts(page: ReadPage, collected: number, offsets: number): NextPageAttempt[] {
       const ids = LAST_ID_PARAMS.slice(0, 1)
-      return countedWays(lastId(page), collected, ids, OFFSET_PARAMS.slice(0, offsets))
+      const own = positionsOfPage(page, collected)
+      return [...own, ...countedWays(lastId(page), collected, ids, OFFSET_PARAMS.slice(0, offsets))]
     },
     /** Returns the first attempt that returns new items, or nothing where the list ends. */
     async first(attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> {
@@ -90,11 +92,6 @@ export function createSeeker(list: Sought, ask: Ask) {
     one: requestOne,
     /** The same request, where it was sent; null otherwise. */
     askedOne: (): Promise<ReadPage | null> | null => one,
-    /** Returns whether a page of one item names the next one: a page that names none is then the last. */
-    async namesNext(): Promise<boolean> {
-      const page = await requestOne()
-      return page !== null && saysNext(page)
-    },
   }
 }
 
@@ -143,14 +140,15 @@ async function byNumber(list: Sought, ask: Ask, param: string, page: ReadPage, n
   return isOther(page, first) ? { attempt: fromZero, ends: false } : null
 }
 
-/** Returns whether a page names the next one. */
-function namesNextPage({ shape, link, headerNext }: ReadPage): boolean {
-  return shape.next !== null || nextLink(link) !== null || headerNext !== null
+/** Returns whether a header of a page names the next one. */
+export function namesInHeader({ link, headerNext }: ReadPage): boolean {
+  return nextLink(link) !== null || headerNext !== null
 }
 
 /** Returns whether a page of one item says that there is another: then a page that says nothing is the last. */
 export function saysNext(page: ReadPage): boolean {
-  return page.items.length === 1 && (namesNextPage(page) || page.shape.more === true)
+  const { items, shape } = page
+  return items.length === 1 && (shape.next !== null || shape.more === true || namesInHeader(page))
 }
 
 function countedWays(
@@ -205,13 +203,14 @@ export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
     const { path, name } = place
     if (name === shape.itemsPath[0] || typeof path.at(-1) === 'number') return false
     const last = String(path.at(-1))
+    if (isInNext(path)) return isLead(last, place.value) && isValue(place.value, 'cursor')
     if (isInCursor(path)) return !isOtherName(last) && isValue(place.value, 'cursor')
     const isOwn = OWN.test(name) || (path.length > 1 && !isOnwardName(last))
     return !isOwn && isValue(place.value, last)
   })
   return fit.slice(0, MAX_TEXTS).flatMap(({ path, value: text }) => {
     const name = String(path.at(-1))
-    const isNamed = isOnwardName(name) || isInCursor(path)
+    const isNamed = isOnwardName(name) || isInCursor(path) || isInNext(path)
     const params = isNamed ? ['after', ...paramsOf(name)] : ['after', name]
     return params.map((param) => ({ param, value: String(text), byId: false, at: path }))
   })
@@ -220,6 +219,17 @@ export function textsOfPage({ value, shape }: ReadPage): NextPageAttempt[] {
 /** Returns whether a position is within a cursor object: `{"cursor": {"token": "…"}}`. */
 function isInCursor(path: JsonPath): boolean {
   return path.length > 1 && /cursor$/i.test(String(path.at(-2)))
+}
+
+/** Returns whether a position is within an object that leads on: `{"next": {"startIndex": 25}}`. */
+function isInNext(path: JsonPath): boolean {
+  return path.length > 1 && isLeading(String(path.at(-2)))
+}
+
+/** Returns the ways of a page that says itself how many items are before it: none, on the first (`{"startAt": 0}`). */
+function positionsOfPage({ value, shape }: ReadPage, collected: number): NextPageAttempt[] {
+  const own = placesOf(value, shape.itemsPath).filter((place) => isPosition(place.name) && place.value === 0)
+  return own.map(({ path }) => ({ param: String(path.at(-1)), value: String(collected), byId: false }))
 }
 
 function isValue(value: unknown, name: string): boolean {

@@ -61,7 +61,7 @@ function isEnd(path: string, end: string): boolean {
 /** Returns the URL of the relation `next` in a Link header; null when there is none (RFC 8288, section 3). */
 export function nextLink(header: string | null): string | null {
   for (const [, url = '', params = ''] of (header ?? '').matchAll(LINK)) {
-    const [, quoted, bare] = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(params) ?? []
+    const [, quoted, bare] = /;\s*rel\s*=\s*(?:"([^"]*)"|'?([^\s;,"']+))/i.exec(params) ?? []
     if ((quoted ?? bare ?? '').toLowerCase().split(/\s+/).includes('next')) return url
   }
   return null

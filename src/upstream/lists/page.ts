@@ -1,15 +1,16 @@
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
-import { errorOfPage } from '../../base/json/forms/error-body.ts'
+import { errorOfPage, unfinishedState } from '../../base/json/forms/error-body.ts'
 import { type Flaw, flawOf } from '../../base/json/forms/more-beyond.ts'
 import { isPageUrl } from '../../base/json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../base/json/slices.ts'
 import { type ListSign, signsOfHeaders, signsOfPage } from '../../base/json/list-signs.ts'
-import type { Meta } from '../http/response.ts'
+import { type Meta, warningOf } from '../http/response.ts'
+import { CUT_ABOVE, FLAWED } from './evidence.ts'
 import type { Next } from './cursor.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
-import { jsonTextOf } from '../../base/json/objects.ts'
+import { jsonTextOf, parseExactly } from '../../base/json/objects.ts'
 
 /** A page of a list with upstream's own bytes of each item. */
 export interface ReadPage {
@@ -49,6 +50,8 @@ export interface Probed {
 
 /** What earlier walks learned about a list. */
 export interface KnownList {
+  /** Number of its stored items; null: it was not stored. */
+  items: number | null
   onward: Onward | null
   /** Position of the cursor on its pages. */
   cursorPath: JsonPath | null
@@ -58,27 +61,46 @@ export interface KnownList {
   probed: Probed | null
   /** Whether its completeness was judged: then an unchanged last page is not judged again. */
   graded: boolean
+  /** Whether the last page itself showed the end: only then an unchanged one shows it again. */
+  endInPage: boolean
+  /** Whether what its pages state of an end, or a total, says nothing. */
+  statesNothing: boolean
+}
+
+/** Returns whether an unchanged last page shows that the list ends as it did. */
+export function showsEnd(known: KnownList): boolean {
+  return isJudged(known) && known.endInPage
+}
+
+/**
+ * Returns whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked, and an unchanged
+ * page does not show its flaw.
+ */
+export function isJudged({ graded, cut }: KnownList): boolean {
+  return graded && ![CUT_ABOVE, FLAWED].some((why) => cut?.startsWith(why))
 }
 
 /** Options for reading a page. */
 export interface Reading {
   /** Returns why a page must not be parsed; null when it may. */
-  refuse: (body: Buffer, meta: Pick<Meta, 'headers'>) => string | null
+  refuse: (body: Buffer, meta: Pick<Meta, 'headers' | 'date'>) => string | null
 }
 
 /** Reads a page. Throws `upstream_shape` when it is not a list. */
 export function readPage(
   path: string,
   body: Buffer,
-  { status, contentType, etag, lastModified, link, total, headers }: Meta,
+  { status, contentType, etag, lastModified, link, total, headers, date }: Meta,
   { refuse }: Reading,
   known: KnownShape,
 ): ReadPage {
-  const costly = refuse(body, { headers })
+  const costly = refuse(body, { headers, date })
   if (costly !== null) throw unwalkable(path, costly)
   const value = parse(path, body)
   const error = errorOfPage(value)
   if (error !== null) throw unwalkable(path, `upstream answered 200 with an error: ${error}`)
+  const state = unfinishedState(value)
+  if (state !== null) throw unwalkable(path, `it is not ready yet (it says: ${state})`)
   const learned = learnList(value, known)
   const array = locate(body, learned.itemsPath)?.start ?? 0
   const items = [...elementsOf(body, array)].map(({ start, end }) => body.subarray(start, end))
@@ -92,6 +114,8 @@ export function readPage(
 }
 
 function flawOfStatus(status: number, headers: Meta['headers']): Flaw | null {
+  const warning = warningOf(headers)
+  if (warning !== null) return { text: warning, isLasting: false }
   if (status !== 206 || headers['content-range'] !== undefined) return null
   return { text: 'its status is 206, and it has no Content-Range', isLasting: false }
 }
@@ -117,7 +141,7 @@ function totalAt(value: unknown, path: JsonPath | null): number | null {
 
 function parse(path: string, body: Buffer): unknown {
   try {
-    return JSON.parse(jsonTextOf(body))
+    return parseExactly(jsonTextOf(body))
   } catch (error) {
     throw new MirrorError('upstream_shape', `${path}: a page is not JSON`, { cause: error })
   }

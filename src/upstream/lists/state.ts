@@ -1,5 +1,5 @@
 import type { Onward } from '../../base/json/envelope.ts'
-import { describeSign, saysAll, saysMore } from '../../base/json/list-signs.ts'
+import { describeSign, maySayMore, saysAll, saysMore } from '../../base/json/list-signs.ts'
 import type { JsonPath } from '../../base/json/slices.ts'
 import type { Next } from './cursor.ts'
 import { type Seen, isUsualSize } from './evidence.ts'
@@ -42,9 +42,13 @@ export interface WalkState {
   /** Whether an earlier page of this walk named the next one: then a page that names none is the last. */
   named: boolean
   /** What was seen at the end; completed there. */
-  seen: Omit<Seen, 'items' | 'total' | 'more'> & { more: string[] }
+  seen: Omit<Seen, 'items' | 'total' | 'more' | 'unread'> & { more: string[] }
   /** What probes showed; null: none were sent, or they were not answered. */
   probed: Probed | null
+  /** Whether pages state an end, or a total, that says nothing: a page of one item states the same. */
+  statesNothing: boolean
+  /** Whether the page of one item, which was asked for, names the next one in a header. */
+  oneByHeader: boolean
 }
 
 const PLAIN: Onward = { param: null, byId: false, header: false, silent: false }
@@ -77,7 +81,29 @@ export function createWalkState({ path, limit, known }: TrailOptions): WalkState
     named: false,
     seen,
     probed: known.probed,
+    statesNothing: known.statesNothing,
+    oneByHeader: false,
   }
+}
+
+/**
+ * Returns whether the last page itself shows the end of its list, so that it shows it again while it is unchanged. Headers and what
+ * was found behind it do not: a list that grows by its end leaves a full page as it is.
+ */
+export function isEndInPage({ seen, last, onward, oneByHeader, collected, pages }: WalkState): boolean {
+  if (seen.end === 'stated' || last === null) return true
+  if (seen.end === 'empty') return last.items.length === 0
+  const { signs, shape, total } = last
+  const inBody = signs.filter(({ path }) => path !== null)
+  const isCountedThere = shape.totalPath !== null && total === collected
+  if (seen.end === 'counted') return isCountedThere || inBody.some((sign) => saysAll(sign, { items: collected, pages }))
+  const isByHeader = isNamedByHeader(onward) || oneByHeader
+  return !isByHeader && (seen.end === 'unnamed' || inBody.length === signs.length)
+}
+
+/** Returns whether headers name the next page. */
+export function isNamedByHeader({ header, headerName }: Onward): boolean {
+  return header || headerName !== undefined
 }
 
 /** Ends a walk with how the service ends the list; a value that may be a cursor then says nothing. */
@@ -101,6 +127,13 @@ export function openSigns(way: WalkState, page: ReadPage, isEnded: boolean): str
   const open = page.signs.filter((sign) => saysMore(sign, read, isEnded)).map(describeSign)
   const isFlagged = page.shape.more === true && page.shape.next === null
   return isFlagged ? ['it indicates that there is more', ...open] : open
+}
+
+/** Returns what the last page says that is not understood and may say that there is more; null: nothing. A page size says none. */
+export function unreadSign({ last, collected, seen }: WalkState): string | null {
+  const isSize = (value: unknown): boolean => value === seen.asked || isUsualSize(Number(value))
+  const found = last?.signs.find((sign) => maySayMore(sign, collected) && !isSize(sign.value))
+  return found === undefined ? null : describeSign(found)
 }
 
 /** Returns whether the numbers of a page are those of what was read: its total, or its number of pages. */

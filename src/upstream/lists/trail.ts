@@ -10,6 +10,7 @@ import {
   type FoundPage,
   type NextPageAttempt,
   createSeeker,
+  namesInHeader,
   paramsOf,
   saysNext,
   textsOfPage,
@@ -26,8 +27,11 @@ import {
   endProbed,
   goTo,
   isAllCounted,
+  isEndInPage,
   isLastFull,
+  isNamedByHeader,
   openSigns,
+  unreadSign,
 } from './state.ts'
 
 /** Follows one list from page to page: by what each page names, otherwise by probing. */
@@ -38,8 +42,12 @@ export function createTrail(options: TrailOptions, ask: Ask) {
   return {
     onward: (): Onward => onward,
     /** What was seen until the end, and what probes showed. */
-    seen: (): Seen => ({ ...seen, items: way.collected, total: null }),
+    seen: (): Seen => ({ ...seen, items: way.collected, total: null, unread: unreadSign(way) }),
     probed: (): Probed | null => way.probed,
+    /** Whether the last page itself shows the end. */
+    isEndInPage: (): boolean => isEndInPage(way),
+    /** Whether what its pages state of an end, or a total, says nothing. */
+    statesNothing: (): boolean => way.statesNothing,
     /** A page of one item; null: the walk did not ask for it. */
     askedOne: (): Promise<ReadPage | null> | null => seeker.askedOne(),
     /** Whether pages are requested by a number of items or pages: then a page that is not there is behind the last. */
@@ -121,7 +129,7 @@ function isCounting({ onward, before }: WalkState): boolean {
 /** Returns whether all that a page names is the place of its last item, which it has on the last page too. */
 function isPlaceOnly({ page, next }: NonNullable<WalkState['before']>): boolean {
   const isPlace = /^(end_?cursor|last_?(id|key|item_?id|evaluated_?key))$/i.test(next?.field ?? '')
-  return isPlace && page.signs.every(({ kind }) => kind === 'cursor')
+  return isPlace && page.signs.every(({ kind }) => kind === 'cursor' || kind === 'unread')
 }
 
 /** Returns whether pages are requested without what they name as the next one. */
@@ -245,23 +253,37 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const { seen } = way
   const { shape, items } = page
   // A cursor object without a cursor, beside a larger total, states no end.
-  const isStated = shape.more === false && !countsMore(way, page)
-  const end = endSaid(isStated, way.named)
+  const isStated = shape.more === false && !way.statesNothing && !countsMore(way, page)
+  const end = endSaid(isStated, way.named || isNamedByHeader(way.onward))
   seen.more = openSigns(way, page, end !== null)
-  const isCounted = seen.more.length === 0 && isAllCounted(way, page)
+  const isCounted = seen.more.length === 0 && !way.statesNothing && isAllCounted(way, page)
   const mayCount = !isStated && items.length > 0 && !isCounted
   const step = mayCount ? count(search, page) : null
   if (step !== null) return step
-  if (end !== null) return endBy(way, end)
-  if (isCounted) return endBy(way, 'counted')
+  const isVoid = (isStated || isCounted) && (await isMeaningless(search, page))
+  if (end !== null && !isVoid) return endBy(way, end)
+  if (isCounted && !isVoid) return endBy(way, 'counted')
+  way.statesNothing ||= isVoid
   const isBeyond = way.pages > 1 && openSigns(way, page, true).length === 0
   if (items.length === 0 && shape.more !== true && (isBeyond || seen.more.length === 0))
     return endBy(way, isBeyond ? 'empty' : null)
   const isFull = page.total === null && shape.pageSize === items.length
   if (isFull) seen.more.push(`its last page is full (${counted(items.length, 'item')})`)
-  if (seen.more.length === 0) return probeIfAnswered(() => probe(search, page))
-  if (shape.more !== true && items.length > 1 && (await seeker.namesNext())) return endBy(way, 'unnamed')
+  if (seen.more.length === 0) return ifAnswered(probe(search, page), END)
+  const byOne = shape.more !== true && items.length > 1 ? endByOne(search, await seeker.one()) : null
+  if (byOne !== null) return byOne
   return (await seek(search, page, seeker.attempts(page, way.collected), true)) ?? END
+}
+
+/**
+ * Returns whether the end, or the total, that a first page states says nothing, where it is as long as pages usually are: a page of
+ * one item states the same of itself.
+ */
+async function isMeaningless({ way, seeker }: Searching, { items, total }: ReadPage): Promise<boolean> {
+  if (way.pages > 1 || items.length < 2 || !isUsualSize(items.length)) return false
+  const one = await ifAnswered(seeker.one(), null)
+  if (one?.items.length !== 1 || saysNext(one)) return false
+  return total === null ? one.shape.more === false : one.total === 1
 }
 
 /** Returns whether a page counts more items than were read, whatever else it says. */
@@ -324,7 +346,8 @@ async function probe(search: Searching, page: ReadPage): Promise<Step> {
   if (probed !== null && isStillTrue(probed, collected, isUsual)) return endProbed(way, probed)
   if (collected < 2) return (await seek(search, page, textsOfPage(page), false)) ?? END
   const one = await seeker.one()
-  if (one !== null && saysNext(one)) return endBy(way, 'unnamed')
+  const byOne = endByOne(search, one)
+  if (byOne !== null) return byOne
   const limitKept = one === null ? null : one.items.length === 1
   const few = seeker.fewAttempts(page, collected, limitKept === true ? 2 : 1)
   const attempts = isUsual ? seeker.attempts(page, collected) : [...textsOfPage(page), ...few]
@@ -338,6 +361,13 @@ async function probe(search: Searching, page: ReadPage): Promise<Step> {
   return endProbed(way, { items: collected, limitKept, otherPages: outcome })
 }
 
+/** Ends a list whose page of one item names the next one: a page that names none is then the last. Null for any other. */
+function endByOne({ way }: Searching, one: ReadPage | null): Step | null {
+  if (one === null || !saysNext(one)) return null
+  way.oneByHeader = one.shape.next === null && namesInHeader(one)
+  return endBy(way, 'unnamed')
+}
+
 /**
  * Returns whether what an earlier run probed holds for a list of this many items. One that is shorter, or has a usual
  * size, may have been cut since; and before, other pages of a list that keeps to "limit" were not asked for.
@@ -348,11 +378,11 @@ function isStillTrue({ items, otherPages }: Probed, collected: number, isUsual: 
 }
 
 /** Leaves it open what probes show which the service fails to answer: the next run sends them again. */
-async function probeIfAnswered(probe: () => Promise<Step>): Promise<Step> {
+async function ifAnswered<T>(probe: Promise<T>, otherwise: T): Promise<T> {
   try {
-    return await probe()
+    return await probe
   } catch (error) {
-    if (error instanceof MirrorError && (statusOf(error) ?? 0) >= 500) return END
+    if (error instanceof MirrorError && (statusOf(error) ?? 0) >= 500) return otherwise
     throw error
   }
 }

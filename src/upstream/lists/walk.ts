@@ -1,14 +1,24 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
-import { CUT_ABOVE, FLAWED, type Grade, type Seen, gradeOf } from './evidence.ts'
+import { type Grade, type Seen, gradeOf } from './evidence.ts'
 import { type Meta, type Validators, lackOf } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
 import type { KnownShape } from './shape.ts'
 import type { Next } from './cursor.ts'
 import { targetOf } from './page-key.ts'
-import { type KnownList, type Probed, type ReadPage, type Reading, readPage, unwalkable } from './page.ts'
+import {
+  type KnownList,
+  type Probed,
+  type ReadPage,
+  type Reading,
+  isJudged,
+  readPage,
+  showsEnd,
+  unwalkable,
+} from './page.ts'
 import { createTrail } from './trail.ts'
+import { MAX_EMPTY, type WalkBounds, createProgress } from './bounds.ts'
 
 /** A page with its position in the walk. */
 export interface WalkedPage extends ReadPage {
@@ -67,6 +77,10 @@ export interface WalkEnd {
   grade: { grade: Grade; why: string } | null
   /** What probes of the list showed, by this walk or an earlier one. */
   probed: Probed | null
+  /** Whether the last page itself showed how the list ends, now or when it was last read. */
+  endInPage: boolean
+  /** Whether what its pages state of an end, or a total, says nothing. */
+  statesNothing: boolean
   /** A page of one item, where the walk asked for it; null: it is refused. */
   one?: ReadPage | null
   /** Number of items by the last page; null when it is unknown, or the page is unchanged. */
@@ -91,10 +105,13 @@ export async function walkList(
   for (let restarts = 0; ; restarts++) {
     await sink.begin()
     try {
-      return await walkOnce(session, path, { ...options, limit, known }, sink, restarts === 0)
+      const end = await walkOnce(session, path, { ...options, limit, known }, sink, restarts === 0)
+      if (!isDoubtful(end, limit, known) || !(await hasItems(session, path, options))) return end
+      limit = smallerThan(limit)
+      restarts--
     } catch (error) {
       if (limit > 0 && isRefusedSize(error)) {
-        limit = limit > DEFAULT_LIMIT ? DEFAULT_LIMIT : 0
+        limit = smallerThan(limit)
         restarts--
         continue
       }
@@ -132,6 +149,27 @@ export async function probeList(
 
 /** The page size that the contract has as its default. */
 const DEFAULT_LIMIT = 100
+
+function smallerThan(limit: number): number {
+  return limit > DEFAULT_LIMIT ? DEFAULT_LIMIT : 0
+}
+
+/** Returns whether a list is empty that was not known to be: the size that was asked for may be why. */
+function isDoubtful({ seen }: WalkEnd, limit: number, { items }: KnownList): boolean {
+  return limit > 0 && items !== 0 && seen?.items === 0 && seen.end !== 'counted'
+}
+
+/** Returns whether a list has items where no size of its pages is asked for. */
+async function hasItems(session: ListSession, path: string, options: WalkOptions): Promise<boolean> {
+  try {
+    const { page, meta } = await fetchPage(session, path, options, path, null)
+    return page !== null && readPage(pathAsked(session, path), page, meta, options, null).items.length > 0
+  } catch (error) {
+    const status = statusOf(error) ?? 0
+    if (status >= 400 && status < 500 && status !== 429) return false // it is asked for with a size alone
+    throw error
+  }
+}
 
 /** Returns whether a first page may be refused for its size: the contract gives a largest one to a single list. */
 function isRefusedSize(error: unknown): boolean {
@@ -199,11 +237,12 @@ async function walkOnce(
         return end(trail.seen())
       }
       // The search of the same page found nothing before; it is not repeated.
-      const isSettled = same && stored.next === null && isJudged(known)
+      const isSettled = same && stored.next === null && showsEnd(known)
       progress.page(read, answer.page.length)
       const next: string | null = isSettled ? null : await nextOf(trail, progress, read, cursor)
-      const isNew = same ? true : await sink.page({ ...read, number, cursor, next })
-      if (same) await sink.kept(number)
+      const isKept = same && stored.next === next
+      const isNew = isKept ? true : await sink.page({ ...read, number, cursor, next })
+      if (isKept) await sink.kept(number)
       if (!isNew) trail.leave(`page ${number + 1} only repeats items of earlier pages`)
       if (next === null || !isNew) return end(isSettled ? null : trail.seen())
       cursor = next
@@ -245,16 +284,10 @@ async function leaveRepeated(trail: Trail, read: ReadPage): Promise<void> {
 function storedPage(options: WalkOptions, number: number | null, cursor: string | null): StoredPage | null {
   const page = number === null ? null : options.stored(number)
   if (page === null || page.cursor !== cursor) return null
-  // A list that was never judged is read: an answer without content shows nothing of its end.
-  return isJudged(options.known) ? page : { ...page, etag: null, lastModified: null }
-}
-
-/**
- * Whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked, and an unchanged
- * page does not show its flaw.
- */
-function isJudged({ graded, cut }: KnownList): boolean {
-  return graded && ![CUT_ABOVE, FLAWED].some((why) => cut?.startsWith(why))
+  // An answer without content shows nothing of the end, unless the page had shown it.
+  const { known } = options
+  const isAsked = page.next === null ? showsEnd(known) : isJudged(known)
+  return isAsked ? page : { ...page, etag: null, lastModified: null }
 }
 
 /** What the headers of the pages say: the date of the last one, and what a mirror that is upstream lacks. */
@@ -274,9 +307,10 @@ async function endOf(
   { total, seen }: Pick<WalkEnd, 'total' | 'seen'>,
 ): Promise<WalkEnd> {
   const found = lacks === null ? seen : { ...trail.seen(), lacks }
-  const whole = found === null ? null : { ...found, total }
+  const whole = found === null ? null : { ...found, total: trail.statesNothing() ? null : total }
   const grade = whole === null ? null : gradeOf(whole)
   const cut = grade?.grade === 'cut' ? grade.why : null
+  const endInPage = grade === null ? known.endInPage : cut !== null || trail.isEndInPage()
   const one = trail.askedOne()
   return {
     asOf,
@@ -284,6 +318,8 @@ async function endOf(
     seen: whole,
     grade,
     probed: trail.probed(),
+    endInPage,
+    statesNothing: trail.statesNothing(),
     ...(one !== null && { one: await one }),
     total,
     onward: trail.onward(),
@@ -344,55 +380,5 @@ async function detectVanished<T>(cursor: string | null, fetch: () => Promise<T>)
     if (cursor !== null && status !== null && VANISHED.has(status))
       throw new PageVanished(`page ${cursor} is missing`, { cause: error })
     throw error
-  }
-}
-
-/** Limits of one list's walk; a longer list counts as endless. */
-interface WalkBounds {
-  /** Milliseconds. */
-  timeoutMs: number
-  bytes: number
-  pages: number
-}
-
-/** Limits the consecutive empty pages that still name a next one. */
-const MAX_EMPTY = 3
-
-/** Notes the progress of a walk, and ends one without any, or beyond a list's limits. */
-function createProgress(path: string, bounds: WalkBounds, now: () => number) {
-  const seen = new Set<string>()
-  const startedAt = now()
-  let last: Buffer | null = null
-  let empty = 0
-  let bytes = 0
-  const endless = (what: string): MirrorError =>
-    unwalkable(path, `it does not end after ${what}, so none of it was stored`)
-  return {
-    begin(number: number): void {
-      if (number >= bounds.pages)
-        throw endless(`${bounds.pages} pages; ask the service to end it, or to give larger pages`)
-      if (now() - startedAt > bounds.timeoutMs)
-        throw endless(`${bounds.timeoutMs} ms; ask the service to answer sooner, or to give larger pages`)
-    },
-    /** Counts a page. Throws where the list is larger than its limit. */
-    page({ items, sha256 }: ReadPage, size: number): void {
-      bytes += size
-      if (bytes > bounds.bytes) throw endless(`${bounds.bytes} bytes (upstream.maxBytes, list)`)
-      empty = items.length === 0 ? empty + 1 : 0
-      last = sha256
-    },
-    /** Records a page that equals the stored one. */
-    kept(sha256: Buffer | null): void {
-      last = sha256
-    },
-    /** Returns whether a page with items is the one before it again. */
-    repeats: ({ items, sha256 }: ReadPage): boolean => items.length > 0 && last?.equals(sha256) === true,
-    /** Returns whether the last pages were all empty. */
-    isEmptyAgain: ({ items }: ReadPage): boolean => items.length === 0 && empty >= MAX_EMPTY,
-    /** Returns whether the walk has requested a page already. */
-    isAsked: (next: string): boolean => seen.has(next),
-    goTo(next: string): void {
-      seen.add(next)
-    },
   }
 }

@@ -84,6 +84,36 @@ test('an item that is no object, or whose id has a line break, is reported and s
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1, lists: 0 } })
 })
 
+test('two patches of one ticket are both mirrored, and of two tags of one id the second is reported', async () => {
+  const patches = [
+    { ticket_id: 'a', cve_id: 'CVE-2026-1' },
+    { ticket_id: 'a', cve_id: 'CVE-2026-2' },
+  ]
+  const made = await plainBench({
+    '/v1/patches': listOf(...patches),
+    '/v1/tags/': listOf({ id: 't', arch: 'amd64' }, { id: 't', arch: 'arm64' }, { id: 't', arch: 'amd64' }),
+    '/v1/tags/t': () => ({ body: { id: 't' } }),
+  })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+  expect(report.message).toContain('item 2 of page 1: another item of the page has its id, t')
+  expect((await (await made.ask('/v1/patches')).json()) as object).toMatchObject({ data: patches })
+  const found = await (await made.ask('/v1/patches?cve_id=CVE-2026-2')).json()
+  expect(found).toMatchObject({ data: patches.slice(1) })
+})
+
+test('ids that are numbers of any size stay different, and are asked for as they are', async () => {
+  const ids = ['9007199254740992', '9007199254740993', '123456789012345678901']
+  const tags = `{"data":[${ids.map((id) => `{"id":${id},"name":"1"}`).join(',')}]}`
+  const made = await plainBench({
+    '/v1/tags/': () => ({ body: tags, headers: { 'content-type': 'application/json' } }),
+    ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  for (const id of ids) expect((await made.ask(`/v1/tags/${id}`)).status, id).toBe(200)
+  expect(await (await made.ask('/v1/tags/')).text()).toContain(`"id":${ids[1] ?? ''}`)
+})
+
 test('a scoped package is found by its plain and its percent-encoded name', async () => {
   const item = { id: 'p', ecosystem: 'npm', name: '@scope/name', version: '1.0', arch: 'noarch' }
   const at = '/packages/ecosystems/npm/packages/%40scope%2Fname/versions'

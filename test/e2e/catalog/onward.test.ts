@@ -341,6 +341,43 @@ longTest('a list whose pages are numbered is read page by page, and an unchanged
   expect(idsOf(made)).toHaveLength(438)
 })
 
+test('a silent list of a usual size that lacks what it had keeps it, and one that is shorter does not', async () => {
+  const all = tickets(27)
+  const shown = (from: number, to: number): Record<string, Saying> => ({
+    [PATH]: () => ({ body: { data: all.slice(from, to) } }),
+  })
+  const made = await plainBench(shown(0, 25))
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  made.say(shown(2, 27))
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+  expect(report.message).toContain('2 stored items are not in it, and may be behind its last page')
+  expect(idsOf(made)).toHaveLength(27)
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lists: 0 } })
+  made.say(shown(3, 27))
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(idsOf(made)).toHaveLength(24)
+})
+
+test('an item behind a page that stays as it is, and is confirmed by 304, is found where a header leads to it', async () => {
+  const all = tickets(2 * SIZE)
+  const linked: Saying = (url, { headers: asked }) => {
+    const page = Number(url.searchParams.get('page') ?? 1)
+    const items = all.slice(page * SIZE - SIZE, page * SIZE)
+    const etag = `"${items.map(({ n }) => n).join()}"`
+    const link = page * SIZE < all.length ? { link: `<${PATH}?page=${page + 1}>; rel="next"` } : {}
+    if (asked['if-none-match'] === etag) return { status: 304, headers: { etag } }
+    return { body: items, headers: { etag, ...link } }
+  }
+  const made = await plainBench({ [PATH]: linked })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { lists: 0 } })
+  all.push({ ticket_id: 'new', n: 99 })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(idsOf(made)).toHaveLength(2 * SIZE + 1)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { lists: 0 } })
+})
+
 test('a stored list that was never judged is judged by the next run, and nothing that is served changes', async () => {
   const made = await plainBench({ [PATH]: unpaged(23) })
   await made.run('catalog')

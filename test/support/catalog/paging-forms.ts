@@ -685,6 +685,141 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     false,
     Infinity,
   ),
+  'an object next with a position of its own name': form(
+    byCursor('startIndex'),
+    member((s) => ({ next: s.more === null ? null : { startIndex: s.more, limit: s.size } })),
+    true,
+  ),
+  'startAt, maxResults and a total': form(
+    byCursor('startAt'),
+    member((s) => ({ startAt: s.start, maxResults: s.size, total: s.all })),
+    true,
+  ),
+  'startAt and isLast': form(
+    byCursor('startAt'),
+    member((s) => ({ startAt: s.start, maxResults: s.size, isLast: s.more === null })),
+    true,
+  ),
+  'start and numFound': form(
+    byCursor('start'),
+    (s) => ({ body: { response: { numFound: s.all, start: s.start, docs: s.items }, params: { rows: '10' } } }),
+    true,
+  ),
+  'startIndex from 1 and totalResults, without a way': form(
+    unpaged,
+    member((s) => ({ startIndex: 1, itemsPerPage: s.items.length, totalResults: s.all })),
+    true,
+  ),
+  'a number of hits, without a way': form(
+    unpaged,
+    member((s) => ({ nbHits: s.all })),
+    true,
+    40,
+  ),
+  'a length that is the total, without a way': form(
+    unpaged,
+    member((s) => ({ length: s.all })),
+    false,
+    40,
+  ),
+  'a number of an unknown name, without a way': form(
+    unpaged,
+    member((s) => ({ meta: { matches: s.all } })),
+    false,
+    40,
+  ),
+  'a flag of an unknown name, without a way': form(
+    unpaged,
+    member((s) => ({ end_reached: s.more === null })),
+    false,
+    40,
+  ),
+  'a text for people, without a way': form(
+    unpaged,
+    member((s) => ({ info: { text: `Showing 1-${s.items.length} of ${s.all} tickets` } })),
+    true,
+    40,
+  ),
+  'a number of pages for people, without a way': form(
+    unpaged,
+    member((s) => ({ message: `Page ${pageOf(s)} of ${pagesOf(s)}` })),
+    true,
+    40,
+  ),
+  'a total that is exceeded, without a way': form(
+    unpaged,
+    member((s) => ({ total: s.more === null ? String(s.all) : `${s.items.length}+` })),
+    true,
+    40,
+  ),
+  'a number of omitted items, without a way': form(
+    unpaged,
+    member((s) => ({ omitted: s.all - s.items.length })),
+    true,
+    40,
+  ),
+  'a key as an object, without a way': form(
+    unpaged,
+    member((s) => ({ ...(s.more !== null && { LastEvaluatedKey: { id: { S: idOf(s) } } }) })),
+    true,
+    40,
+  ),
+  'a list of values for search_after, without a way': form(
+    unpaged,
+    member((s) => ({ search_after: s.more === null ? [] : [s.more] })),
+    true,
+    40,
+  ),
+  'a next_cursor that is 0 at the end': form(
+    byCursor('cursor'),
+    member((s) => ({ next_cursor: s.more ?? 0 })),
+    true,
+  ),
+  'is_last as a number, offset': form(
+    byOffset,
+    member((s) => ({ is_last: s.more === null ? 1 : 0 })),
+    true,
+  ),
+  'a total of the items at hand, page numbers': {
+    ...form(
+      byPage('page', 1),
+      member((s) => ({ total: s.items.length })),
+      false,
+    ),
+    isCapped: true,
+  },
+  'a flag that is always false, page numbers': {
+    ...form(
+      byPage('page', 1),
+      member(() => ({ has_more: false })),
+      false,
+    ),
+    isCapped: true,
+  },
+  'a cursor object without a cursor on each page, offset': {
+    ...form(
+      byOffset,
+      member(() => ({ cursor: { after: null } })),
+      false,
+    ),
+    isCapped: true,
+  },
+  'more as a text beside a marker': form(
+    byCursor('marker'),
+    member((s) => ({ marker: cursorOf(s), more: s.more === null ? 'false' : 'true' })),
+    true,
+  ),
+  'page_info.count of all items, a cursor': form(
+    byCursor('after'),
+    member((s) => ({ page_info: { count: s.all, next_cursor: cursorOf(s) } })),
+    true,
+  ),
+  'a header Link with single quotes': form(
+    byPage('page', 1),
+    (s) => ({ body: s.items, headers: { ...(s.more !== null && { link: `<?page=${pageOf(s) + 1}>; rel='next'` }) } }),
+    true,
+    40,
+  ),
   'a header Link that always names a next page': form(
     byPage('page', 1),
     (s) => ({ body: s.items, headers: { link: `<?page=${pageOf(s) + 1}>; rel="next"` } }),

@@ -18,6 +18,8 @@ export interface PlainBench extends CatalogBench {
   origin: Origin
   /** What paths answer from now on, on top of what they answered before. */
   say(paths: Record<string, Saying>): void
+  /** What every other path answers from now on, instead of a 404 in JSON. */
+  sayOthers(others: Said): void
   /** Requests that came for a path, oldest first, without the host. */
   asked(path: string): string[]
 }
@@ -33,10 +35,11 @@ export async function plainBench(
   limits: RunLimits = {},
 ): Promise<PlainBench> {
   let said = paths
+  let others: Said = { status: 404, body: { message: 'not found' } }
   const origin = await createOrigin((request, response) => {
     const url = new URL(request.url ?? '/', `http://${request.headers.host ?? ''}`)
     const saying = said[url.pathname] ?? said[url.pathname.replace(/\/$/, '')]
-    const { status = 200, headers = {}, body } = saying?.(url, request) ?? plain(url.pathname)
+    const { status = 200, headers = {}, body } = saying?.(url, request) ?? plain(url.pathname) ?? others
     const type = typeof body === 'string' || Buffer.isBuffer(body) ? {} : JSON_TYPE
     response.writeHead(status, { ...type, ...headers })
     if (Buffer.isBuffer(body) || typeof body === 'string') response.end(body)
@@ -59,7 +62,8 @@ export async function plainBench(
   return {
     ...made,
     origin,
-    say: (others) => void (said = { ...said, ...others }),
+    say: (more) => void (said = { ...said, ...more }),
+    sayOthers: (given) => void (others = given),
     asked: (path) =>
       origin.requests.map(({ url = '' }) => url).filter((url) => new URL(url, 'http://h').pathname === path),
   }
@@ -67,10 +71,10 @@ export async function plainBench(
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-function plain(path: string): Said {
+function plain(path: string): Said | null {
   if (LISTS.some((name) => path === `/v1/${name}/` || path === `/v1/${name}`)) return EMPTY
   if (path === '/v1/me' || path === '/v1/orgs/') return { body: { id: 'x' } }
-  return { status: 404, body: { message: 'not found' } }
+  return null
 }
 
 /** Tickets `t-1` to `t-count`. */

@@ -44,6 +44,24 @@ async function shrunk(): Promise<{ made: CatalogBench; run: number }> {
 }
 
 describe('a list that suddenly shrinks', () => {
+  longTest(
+    'to nothing is quarantined, however few items it had; that of an account’s subscriptions may be',
+    async () => {
+      const made = await mirrored(SMALL)
+      const { service } = made.sandbox
+      const count = service.ids('tickets').length
+      expect(count).toBeLessThanOrEqual(20)
+      for (const id of service.ids('tickets')) service.remove('tickets', id)
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'quarantined' })
+      expect(report.message).toContain(`/v1/patches: it would remove all ${count} items`)
+      expect(await approve(made, report.id)).toMatchObject({ state: 'complete' })
+      for (const id of service.ids('subscriptions')) service.remove('subscriptions', id)
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(await differences(made)).toEqual([])
+    },
+  )
+
   longTest('is quarantined, and approve applies exactly that list', async () => {
     const { made, run } = await shrunk()
     expect(await made.run('catalog')).toMatchObject({

@@ -162,17 +162,41 @@ describe('an index that cannot be read', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
   })
 
-  test.each<[string, Record<string, string>]>([
-    ['a link', { link: '</external/osv/all.json?page=2>; rel="next"' }],
-    ['a total', { 'x-total-count': String(RECORDS) }],
-  ])('as its headers name more in %s removes nothing, and fails by name', async (_, headers) => {
-    const made = await mirrored('objects')
-    const body = JSON.stringify(made.sandbox.feed.ids().slice(0, 3))
-    made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json', headers })
-    const report = await made.run('osv')
-    expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
-    expect(report.message).toContain('one page of several')
+  test.each<[string, Record<string, string>, string]>([
+    ['a link', { link: '</external/osv/all.json?page=2>; rel="next"' }, 'one page of several'],
+    ['a total', { 'x-total-count': String(RECORDS) }, 'one page of several'],
+    ['a flag', { 'x-incomplete-results': '1' }, 'one page of several'],
+    ['a warning', { warning: '110 - "Response is Stale"' }, 'it may not be whole'],
+  ])(
+    'as its headers name more, or an old answer, in %s removes nothing, and fails by name',
+    async (_, headers, why) => {
+      const made = await mirrored('objects')
+      const body = JSON.stringify(made.sandbox.feed.ids().slice(0, 3))
+      made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json', headers })
+      const report = await made.run('osv')
+      expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
+      expect(report.message).toContain(why)
+      made.sandbox.faults.clear()
+      expect(differences(made)).toEqual([])
+    },
+  )
+
+  test('that may be one page of several is mirrored as a part, and removes nothing', async () => {
+    const made = await mirrored('ids')
+    const [gone = '', ...left] = made.sandbox.feed.ids()
+    const [added = ''] = made.sandbox.feed.add(1)
+    const page = (ids: readonly string[]): Fault => json({ data: ids, numFound: 437 })
+    made.sandbox.faults.set(INDEX, page([...left, added]))
+    const refused = await made.run('osv')
+    expect(refused).toMatchObject({ state: 'quarantined' })
+    expect(refused.message).toContain('the index may be one page of several: numFound says 437 items')
+    expect(made.store.osv.readEntry(gone)).not.toBeNull()
     made.sandbox.faults.clear()
+    made.sandbox.faults.set(INDEX, page([gone, ...left, added]))
+    expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { added: 1 } })
+    expect(made.store.osv.readEntry(added)).not.toBeNull()
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
   })
 

@@ -112,3 +112,47 @@ describe('an archive that is older than the index', () => {
     expect(differences(made)).toEqual([])
   })
 })
+
+describe('an index that is older than the stored one', () => {
+  /** A feed that got one more record, and its index of before, as a copy of the service still has it. */
+  async function behind() {
+    const made = await bench({ sandbox: SMALL })
+    const old = made.sandbox.feed.index()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    const [added = ''] = made.sandbox.feed.add(1)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { added: 1 } })
+    const answers = (headers: Record<string, string>): void => {
+      made.sandbox.faults.set(INDEX, { kind: 'body', body: old, type: 'application/json', headers })
+    }
+    return { ...made, added, answers }
+  }
+
+  test('by its own date removes nothing unless that is approved, and says why', async () => {
+    const made = await behind()
+    made.answers({ 'last-modified': 'Thu, 01 Jan 2015 00:00:00 GMT' })
+    const refused = await made.run('osv')
+    expect(refused).toMatchObject({ state: 'quarantined' })
+    expect(refused.message).toMatch(
+      /remove 1 record that may still be listed: .* 2015-01-01T.* is older than the last one/,
+    )
+    expect(made.store.osv.readEntry(made.added)).not.toBeNull()
+    const approved = made.store.quarantine.readQuarantine(refused.id)
+    if (approved === null) throw new Error('nothing was refused')
+    expect(await made.run('osv', { kind: 'approve', approved })).toMatchObject({ state: 'partial' })
+    expect(made.store.osv.readEntry(made.added)).toBeNull()
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+
+  test('by its time in a cache is not taken', async () => {
+    const made = await behind()
+    made.answers({ age: '90000' })
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
+    expect(report.message).toContain('a cache answered for upstream')
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(differences(made)).toEqual([])
+  })
+})

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { type Meta, decodeBody } from '../../../src/upstream/http/response.ts'
+import { type Meta, decodeBody, metaOf } from '../../../src/upstream/http/response.ts'
 
 const META: Meta = {
   status: 200,
@@ -56,4 +56,16 @@ test('a gzip body whose trailer does not fit its content is refused as damaged',
   const raw = gzipSync(CONTENT)
   raw.writeUInt32LE(CONTENT.length + 1, raw.length - 4)
   expect(() => decoded(raw)).toThrow(/the gzip body is damaged/)
+})
+
+test.each([
+  ['its own date', {}, 0],
+  ['a date that a cache renewed', { age: '3600' }, 3_600_000],
+  ['no date', { date: undefined, age: '60' }, 60_000],
+  ['an age that is no number', { age: 'old' }, 0],
+])('an answer with %s is as old as its time in caches', (_, headers, age) => {
+  const now = Date.parse('2026-01-02T03:04:05Z')
+  const given = { date: new Date(now).toUTCString(), ...headers }
+  const { date } = metaOf({ status: 200, headers: given, body: undefined as never }, () => now)
+  expect(now - date).toBe(age)
 })

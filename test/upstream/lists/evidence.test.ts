@@ -3,56 +3,99 @@ import { gradeOf } from '../../../src/upstream/lists/evidence.ts'
 import { statusError } from '../../../src/upstream/http/errors.ts'
 import { metaOf } from '../../../src/upstream/http/response.ts'
 import type { KnownList } from '../../../src/upstream/lists/page.ts'
-import { type WalkEnd, type ListSession, walkList } from '../../../src/upstream/lists/walk.ts'
+import { sha256Of } from '../../../src/base/digest.ts'
+import { type WalkEnd, type WalkedPage, type ListSession, walkList } from '../../../src/upstream/lists/walk.ts'
 import { type PagingForm, PAGING_FORMS, answerIn } from '../../support/catalog/paging-forms.ts'
 import { tickets } from '../../support/catalog/plain-service.ts'
 
 const PATH = '/v1/patches'
 const BOUNDS = { timeoutMs: 60_000, bytes: 100_000_000, pages: 100 }
-const NEW: KnownList = { onward: null, cursorPath: null, cut: null, probed: null, graded: false }
+const NEW: KnownList = {
+  items: null,
+  onward: null,
+  cursorPath: null,
+  cut: null,
+  probed: null,
+  graded: false,
+  endInPage: false,
+  statesNothing: false,
+}
 
-/** A service with one list in a form, without a network between. */
+/** A service with one list in a form, without a network between. It confirms the bodies that it is asked about. */
 function serviceOf(form: PagingForm, all: readonly object[]): ListSession & { asked: string[] } {
   const asked: string[] = []
   return {
     root: 'http://service.example',
     asked,
-    fetchDocument(target) {
+    fetchDocument(target, { stored }) {
       asked.push(String(target))
       const { searchParams } = new URL(String(target), 'http://service.example')
       const { status = 200, body, headers = {} } = answerIn(form, all, searchParams)
       if (status !== 200 && status !== 206) return Promise.reject(statusError(status, {}, String(target), Date.now))
       const bytes = Buffer.from(JSON.stringify(body))
-      const meta = metaOf({ status, headers, body: undefined as never }, () => 0)
-      return Promise.resolve({ status, body: bytes, gzip: null, meta })
+      const etag = `"${sha256Of(bytes).toString('hex')}"`
+      const isSame = stored?.etag === etag
+      const answer = { status: isSame ? 304 : status, headers: { ...headers, etag }, body: undefined as never }
+      const meta = metaOf(answer, () => 0)
+      return Promise.resolve(isSame ? { status: 304, meta } : { status, body: bytes, gzip: null, meta })
     },
   }
+}
+
+type Page = Pick<WalkedPage, 'cursor' | 'next' | 'etag' | 'lastModified' | 'sha256'> & {
+  entries: number
+  ids: string[]
 }
 
 interface Walked {
   ids: Set<string>
   end: WalkEnd
   asked: string[]
+  pages: Page[]
+  cursorPath: KnownList['cursorPath']
 }
 
-async function walked(form: PagingForm, all: readonly object[], known = NEW): Promise<Walked> {
+async function walked(
+  form: PagingForm,
+  all: readonly object[],
+  known = NEW,
+  before: readonly Page[] = [],
+): Promise<Walked> {
   const session = serviceOf(form, all)
   const ids = new Set<string>()
+  const pages: Page[] = []
+  let { cursorPath } = known
+  const take = (page: Page): void => {
+    pages.push(page)
+    for (const id of page.ids) ids.add(id)
+  }
   const sink = {
     begin: () => {
       ids.clear()
+      pages.length = 0
     },
-    kept: () => undefined,
-    page({ items }: { items: readonly Buffer[] }): boolean {
-      const before = ids.size
-      for (const item of items) ids.add(idOf(item))
-      return items.length === 0 || ids.size > before
+    kept: (number: number) => {
+      const page = before[number]
+      if (page !== undefined) take(page)
+    },
+    page({ items, shape, ...page }: WalkedPage): boolean {
+      const own = items.map(idOf)
+      const isNew = own.length === 0 || own.some((id) => !ids.has(id))
+      cursorPath = shape.cursorPath ?? cursorPath
+      if (isNew) take({ ...page, entries: own.length, ids: own })
+      return isNew
     },
   }
   const options = { limit: 1000, maxBytes: 10_000_000, bounds: BOUNDS, idOf, known }
-  const reads = { stored: () => null, refuse: () => null, now: () => 0 }
+  const reads = { stored: (number: number) => before[number] ?? null, refuse: () => null, now: () => 0 }
   const end = await walkList(session, PATH, { ...options, ...reads }, sink)
-  return { ids, end, asked: session.asked }
+  return { ids, end, asked: session.asked, pages, cursorPath }
+}
+
+/** What a run knows after a walk. */
+function knownBy({ ids, end, cursorPath }: Walked): KnownList {
+  const { onward, cut, probed, endInPage, statesNothing } = end
+  return { items: ids.size, onward, cursorPath, cut, probed, endInPage, statesNothing, graded: true }
 }
 
 function idOf(item: Buffer): string {
@@ -85,6 +128,27 @@ describe.each(Object.entries(PAGING_FORMS))('a list whose pages say: %s', (name,
   })
 })
 
+describe.each(Object.entries(PAGING_FORMS))(
+  'a list that grows behind a page which stays as it is: %s',
+  (name, form) => {
+    test.each([
+      [25, 26],
+      [50, 51],
+      [75, 125],
+    ])('from %i items to %i is read as a whole, or is not called whole any more', async (count, more) => {
+      const first = await walked(form, tickets(count))
+      const then = await walked(form, tickets(more), knownBy(first), first.pages)
+      const { grade } = then.end.grade === null ? first.end : then.end
+      const said = JSON.stringify({ name, found: then.ids.size, first: first.end.grade, grade, asked: then.asked })
+      if (first.end.grade?.grade === 'proved' && grade?.grade === 'proved') expect(then.ids.size, said).toBe(more)
+      const again = await walked(form, tickets(more), knownBy(then), then.pages)
+      expect(again.ids, said).toEqual(then.ids)
+      // A flaw may be gone each time, so that list is searched again.
+      if (grade?.grade !== 'cut') expect(again.asked.length, said).toBeLessThanOrEqual(then.pages.length + 2)
+    })
+  },
+)
+
 /** Returns a form of which there must be one. */
 function formOf(name: string): PagingForm {
   const form = PAGING_FORMS[name]
@@ -93,7 +157,16 @@ function formOf(name: string): PagingForm {
 }
 
 test('a list is not proved by requests for other pages that were refused', () => {
-  const silent = { unfollowed: null, more: [], total: null, end: null, circles: null, lacks: null, flaw: null }
+  const silent = {
+    unfollowed: null,
+    more: [],
+    total: null,
+    end: null,
+    circles: null,
+    lacks: null,
+    flaw: null,
+    unread: null,
+  }
   const read = { items: 27, shown: 27, asked: 1000 }
   const probed = { limitKept: false, otherPages: 'no answer' } as const
   expect(gradeOf({ ...silent, ...read, ...probed }).grade).toBe('unproved')
@@ -126,6 +199,13 @@ describe('a list of which a page says itself that items are missing', () => {
     ['errors', { errors: [{ message: 'shard 3 did not answer' }] }],
     ['no success', { success: false }],
     ['a warning', { warnings: ['the results were truncated'] }],
+    ['a warning about a part', { warning: 'one region did not answer' }],
+    ['a message', { message: 'temporarily unavailable' }],
+    ['a message about later', { message: 'the index is being rebuilt' }],
+    ['a state of error', { status: 'error' }],
+    ['a status', { meta: { status: 503 } }],
+    ['what did not answer', { unavailable: ['eu-1'] }],
+    ['a flag for old content', { stale: true }],
   ]
   const saying = (more: object): PagingForm => ({
     ...formOf('nothing, unpaged'),
@@ -149,6 +229,19 @@ describe('a list of which a page says itself that items are missing', () => {
     expect((await walked(bare, tickets(23))).end.grade).toMatchObject({ grade: 'cut' })
   })
 
+  test('by its state, and has none, is not read', async () => {
+    for (const more of [{ status: 'processing' }, { meta: { state: 'in_progress' } }])
+      await expect(walked(saying(more), [])).rejects.toThrow(/it is not ready yet/)
+  })
+
+  test.each([{ warning: '110 - "Response is Stale"' }, { warning: '199 - "incomplete"' }, { 'x-partial': 'true' }])(
+    'by a header is cut: %j',
+    async (headers) => {
+      const form: PagingForm = { ...formOf('nothing, unpaged'), says: ({ items }) => ({ body: items, headers }) }
+      expect((await walked(form, tickets(23))).end.grade?.grade).toBe('cut')
+    },
+  )
+
   test('by its status alone is cut', async () => {
     const part: PagingForm = { ...formOf('nothing, unpaged'), says: ({ items }) => ({ status: 206, body: items }) }
     expect((await walked(part, tickets(23))).end.grade?.grade).toBe('cut')
@@ -157,6 +250,8 @@ describe('a list of which a page says itself that items are missing', () => {
   test.each([
     { partial: false, error: null, errors: [], success: true, status: 'ok', message: 'done' },
     { rate_limited: true, unlimited: true, warnings: ['this version is deprecated'], error: { code: 0 } },
+    { status: 200, message: 'all tickets', unavailable: [], stale: false, warning: 'use v2' },
+    { code: 200, took_ms: 312, version: 20260101, generated: 1_767_225_600, size: 100, revision: 99, max: 5000 },
   ])('is not seen in %j', async (more) => {
     expect((await walked(saying(more), tickets(23))).end.grade?.grade).toBe('proved')
   })
@@ -175,6 +270,31 @@ describe('a list of which a page says itself that items are missing', () => {
     }
     const { ids, end } = await walked(form, tickets(437))
     expect([ids.size, end.grade?.grade]).toEqual([437, grade])
+  })
+})
+
+describe('a list whose first answer is empty', () => {
+  /** A service that answers nothing to a `limit` above 100. */
+  const shy: PagingForm = {
+    ...formOf('a next_cursor for cursor'),
+    fixed: null,
+    startOf: (query, size, all) => (size > 100 ? all : numberOf(query.get('cursor'))),
+  }
+  const numberOf = (text: string | null): number => Number(/\d+$/.exec(text ?? '')?.[0] ?? 0)
+
+  test.each([NEW, { ...NEW, items: 437, graded: true }])(
+    'is asked for without a size, and read by a size that gives items, when %j is known',
+    async (known) => {
+      const { ids, end, asked } = await walked(shy, tickets(437), known)
+      expect([ids.size, end.grade?.grade]).toEqual([437, 'proved'])
+      expect(asked.slice(0, 3)).toEqual([`${PATH}?limit=1000`, PATH, `${PATH}?limit=100`])
+    },
+  )
+
+  test('is empty without a size too, and not asked for again when that is known', async () => {
+    const first = await walked(shy, [])
+    expect([first.asked, first.end.grade?.grade]).toEqual([[`${PATH}?limit=1000`, PATH], 'proved'])
+    expect((await walked(shy, [], knownBy(first), first.pages)).asked).toHaveLength(1)
   })
 })
 

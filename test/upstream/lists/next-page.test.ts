@@ -9,10 +9,10 @@ function seekerOf(status: number): ReturnType<typeof createSeeker> {
 }
 
 test('a probe that is refused shows that the parameter is not understood', async () => {
-  for (const status of [400, 404, 422]) expect(await seekerOf(status).namesNext(), `${status}`).toBe(false)
+  for (const status of [400, 404, 422]) expect(await seekerOf(status).one(), `${status}`).toBeNull()
 })
 
 test('a probe that is throttled, or meets a fault, shows nothing of the list', async () => {
   for (const status of [429, 500, 503])
-    await expect(seekerOf(status).namesNext()).rejects.toThrow(`upstream answered ${status}`)
+    await expect(seekerOf(status).one()).rejects.toThrow(`upstream answered ${status}`)
 })

@@ -1,4 +1,5 @@
 import { type Fields, isObject } from '../objects.ts'
+import { describeSign, maySayMore, saysMore, signsOfPage } from '../list-signs.ts'
 import { moreBeyond } from './more-beyond.ts'
 
 /** An entry of an index: the id of a record and its stamp; the stamp is empty where the index gives none. */
@@ -10,17 +11,26 @@ export interface FormEntry {
 /** An index as it was read, or why it must not be used; null: this is not an index. */
 type Read = readonly FormEntry[] | { readonly refused: string } | null
 
+/** The same with what beside the entries may say that there are more; `doubt` null: nothing. */
+type ReadIndex =
+  { readonly entries: readonly FormEntry[]; readonly doubt: string | null } | { readonly refused: string } | null
+
 /**
  * Reads an index of records in another form than `[{"id", "modified"}]`: ids, pairs of id and stamp, objects with
  * other names, a map by id, either of them within objects (`{"data": […]}`), and JSON Lines. The contract specifies
  * none. Null when no ids of records are found; `refused` when it is one page of several, or some of it is not understood.
  */
-export function readIndexForm(text: string): Read {
+export function readIndexForm(text: string): ReadIndex {
   const value = parseText(text)
-  if (value === undefined) return null
+  const doubts: string[] = []
+  const entries = readValue(value, doubts)
+  return entries === null || 'refused' in entries ? entries : { entries, doubt: doubts[0] ?? null }
+}
+
+function readValue(value: unknown, doubts: string[]): Read {
   if (Array.isArray(value)) return readList(value)
   if (!isObject(value)) return null
-  return readMap(value) ?? readEnvelope(value) ?? readSingle(value)
+  return readMap(value, doubts) ?? readEnvelope(value, doubts) ?? readSingle(value)
 }
 
 /** Parses JSON or JSON Lines (then an array of the lines); undefined when it is neither. */
@@ -48,19 +58,21 @@ function areIds(texts: readonly string[]): boolean {
 }
 
 /** Reads `{"CVE-2026-1": "2026-01-01", …}` and `{"CVE-2026-1": {"modified": …}, …}`. */
-function readMap(map: Fields): Read {
+function readMap(map: Fields, doubts: string[]): Read {
   if (!areIds(Object.keys(map))) return null
+  const others = Object.entries(map).filter(([name]) => !ID.test(name))
+  noteSigns(Object.fromEntries(others), Object.keys(map).length, doubts)
   return Object.entries(map).map(([id, value]) => ({ id: idIn(id), modified: stampIn(value) }))
 }
 
 const DEPTH = 3
 
 /** Reads the lists and maps within an object, such as one for each ecosystem. */
-function readEnvelope(envelope: Fields, depth = 1): Read {
+function readEnvelope(envelope: Fields, doubts: string[], depth = 1): Read {
   const found: FormEntry[] = []
   const places = new Set<string>()
   for (const [name, value] of Object.entries(envelope)) {
-    const inner = readInner(value, depth)
+    const inner = readInner(value, doubts, depth)
     if (inner === null) continue
     if ('refused' in inner) return inner
     places.add(name)
@@ -69,13 +81,22 @@ function readEnvelope(envelope: Fields, depth = 1): Read {
   if (places.size === 0) return null
   const rest = Object.fromEntries(Object.entries(envelope).filter(([name]) => !places.has(name)))
   const more = moreBeyond(rest, [], found.length)
-  return more === null ? found : { refused: more }
+  if (more !== null) return { refused: more }
+  noteSigns(rest, found.length, doubts)
+  return found
 }
 
-function readInner(value: unknown, depth: number): Read {
+/** Notes what beside the entries may say that there are more, as on a page of a list: its names are less certain. */
+function noteSigns(rest: Fields, entries: number, doubts: string[]): void {
+  const read = { items: entries, shown: entries, pages: 1 }
+  const found = signsOfPage(rest, []).filter((sign) => saysMore(sign, read, false) || maySayMore(sign, Infinity))
+  doubts.push(...found.map(describeSign))
+}
+
+function readInner(value: unknown, doubts: string[], depth: number): Read {
   if (Array.isArray(value)) return readList(value)
   if (!isObject(value)) return null
-  return readMap(value) ?? (depth < DEPTH ? readEnvelope(value, depth + 1) : null)
+  return readMap(value, doubts) ?? (depth < DEPTH ? readEnvelope(value, doubts, depth + 1) : null)
 }
 
 /** Reads a list of ids, of pairs, or of objects. */

@@ -20,6 +20,11 @@ export interface Flaw {
   isLasting: boolean
 }
 
+/** Returns whether a text for people says that something is missing. */
+export function saysLack(text: string): boolean {
+  return CUT_NOTE.test(text)
+}
+
 /**
  * Returns what a document says itself of content that it lacks; null when it says nothing. Its numbers and its end then prove
  * nothing.
@@ -83,8 +88,8 @@ const NEXT =
   /^(after|next(cursor|page|pagetoken|token|url|uri|link|key|offset)?|(resume|continuation|scroll)(token|key|cursor))$/
 
 function speaksOfMore(name: string, value: unknown, entries: number): boolean {
-  if (MORE.has(name)) return value === true
-  if (ENDS.has(name) && value === false) return true
+  if (MORE.has(name)) return value === 1 || truthOf(value) === true
+  if (ENDS.has(name) && truthOf(value) === false) return true
   if (PAGES.has(name)) return Number(value) > 1
   if (TOTAL.has(name) || name === 'count') return Number(value) > entries
   if (!NEXT.test(name)) return false
@@ -94,24 +99,30 @@ function speaksOfMore(name: string, value: unknown, entries: number): boolean {
 
 /** Names of flags that are true where something is missing; `rate_limited` and `unlimited` are about requests. */
 const CUT =
-  /^(?!.*(rate|unlimited)).*(partial|incomplete|capped|limited|overflow|limit(reached|exceeded|hit)|(reached|exceeded|hit)limit)/
+  /^(?!.*(rate|unlimited)).*(partial|incomplete|capped|limited|overflow|limit(reached|exceeded|hit)|(reached|exceeded|hit)limit)|^(is)?stale$/
 const BROKEN = /degraded|timedout|timeout/
+/** Names of what did not answer, by its number or its names. */
+const SILENT = /^(unavailable|unreachable|unresponsive)/
 /** States of an answer, and texts for people, of which something is missing. */
 const STATES: ReadonlySet<string> = new Set(['status', 'state', 'result', 'outcome', 'completeness'])
 const CUT_STATE = /^(partial|incomplete|truncated)/i
-const BROKEN_STATE = /^(degraded|timed?[ _-]?out)/i
+const BROKEN_STATE = /^(degraded|errors?|fail|timed?[ _-]?out)/i
+const STATUS = /^(http)?status(code)?$/
 const NOTES = /^(warnings?|notices?|messages?)$/
-const CUT_NOTE = /\b(truncated|incomplete|timed out|partial (results?|data|content|response|list))\b/i
+const CUT_NOTE =
+  /\b(truncated|incomplete|stale|omitted|timed out|partial (results?|data|content|response|list)|(temporarily )?un(available|reachable)|(did|does) not (answer|respond)|not (all|every|ready)|being (re)?(built|indexed|generated)|in progress|try again)\b/i
 
 function isLastingFlaw(name: string, value: unknown): boolean {
   if (/^errors?$/.test(name)) return isError(value)
   const truth = truthOf(value)
   if (truth !== null) return truth ? BROKEN.test(name) : /^(success|ok)$/.test(name)
+  if (STATUS.test(name) && /^[45]\d\d$/.test(String(value))) return true
   return STATES.has(name) && BROKEN_STATE.test(String(value))
 }
 
 function isFlaw(name: string, value: unknown): boolean {
   if (truthOf(value) === true) return CUT.test(name)
+  if (SILENT.test(name)) return Array.isArray(value) ? value.length > 0 : Number(value) > 0
   if (STATES.has(name)) return CUT_STATE.test(String(value))
-  return NOTES.test(name) && CUT_NOTE.test(JSON.stringify(value))
+  return NOTES.test(name) && saysLack(JSON.stringify(value))
 }

@@ -56,6 +56,10 @@ export async function fetchAll(
   })
 }
 
+function isJson(form: string): boolean {
+  return /[/+]json$/.test(form)
+}
+
 type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
 
 /**
@@ -81,7 +85,7 @@ async function fetchOne(
   const { store } = context
   try {
     if (!isAddressable(task.path)) throw unaddressable(task.path)
-    const { answer, at, left } = await fetchAnswer(context, task, stored)
+    const { answer, at, left, form } = await fetchAnswer(context, task, stored)
     failures.recordSuccess(task)
     if (left.length > 0) crawl.linksLeft.set(task.canonical, left.join('; '))
     if (answer === null) {
@@ -98,7 +102,12 @@ async function fetchOne(
       crawl.confirmed.push({ ...task, ownerSha, at }) // still absent
       return
     }
-    await context.keep(() => store.catalog.keepFetched({ ...answer, ownerSha }))
+    const fetched = { ...answer, ownerSha }
+    if (form !== null && !mustExist(task) && !isJson(form)) {
+      crawl.unsure.push({ task, answer: fetched, form })
+      return
+    }
+    await context.keep(() => store.catalog.keepFetched(fetched))
     crawl.fetched++
   } catch (error) {
     context.session.signal.throwIfAborted()

@@ -2,13 +2,13 @@ import { sha256Of } from '../../../base/digest.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
-import { jsonTextOf } from '../../../base/json/objects.ts'
+import { jsonTextOf, parseExactly } from '../../../base/json/objects.ts'
 import type { StoredAnswer } from '../../../store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { hasEnd } from '../../../upstream/http/response.ts'
-import { isExpiredUrl, refusalError, statusOf } from '../../../upstream/http/errors.ts'
+import { formOf, isExpiredUrl, refusalError, retryAfterMs, statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
@@ -26,21 +26,23 @@ export async function fetchAnswer(
   task: Task,
   stored: StoredAnswer | null,
 ): Promise<FetchedOrConfirmed> {
-  let at = context.now()
-  const built = await buildAnswer(context, task, stored, (date) => (at = date))
-  if (built === null) return { answer: null, at, left: [] }
+  const seen: Seen = { at: context.now(), form: null }
+  const built = await buildAnswer(context, task, stored, seen)
+  if (built === null) return { answer: null, ...seen, left: [] }
   const { left = [], ...answer } = built
   await judgeFetched(context, task, answer)
-  return { answer: { ...answer, confirmedAt: at }, at, left }
+  return { answer: { ...answer, confirmedAt: seen.at }, ...seen, left }
 }
 
-/**
- * An answer, null when it equals the stored one, upstream's date, unix milliseconds, and why links of the answer gave no
- * document.
- */
-interface FetchedOrConfirmed {
-  answer: FetchedAnswer | null
+/** Upstream's date of a response, unix milliseconds, and the media type of a 404; null: it is none. */
+interface Seen {
   at: number
+  form: string | null
+}
+
+/** An answer, null when it equals the stored one, and why links of the answer gave no document. */
+interface FetchedOrConfirmed extends Seen {
+  answer: FetchedAnswer | null
   left: readonly string[]
 }
 
@@ -50,9 +52,9 @@ async function buildAnswer(
   context: CatalogContext,
   task: Task,
   stored: StoredAnswer | null,
-  onDate: (at: number) => void,
+  seen: Seen,
 ): Promise<BuiltAnswer | null> {
-  const answer = await ask(context, task, stored, onDate)
+  const answer = await ask(context, task, stored, seen)
   if (answer === 'unchanged') return null
   if (answer === 404 || answer === 204) return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
   if (task.document === null && 'body' in answer) {
@@ -64,7 +66,7 @@ async function buildAnswer(
     return await documentAnswer(context, task, answer, true)
   } catch (error) {
     if (!isExpiredUrl(error)) throw error
-    const again = await ask(context, task, null, onDate) // for a new pre-signed URL
+    const again = await ask(context, task, null, seen) // for a new pre-signed URL
     if (typeof again !== 'object') throw error
     return documentAnswer(context, task, again, false)
   }
@@ -93,7 +95,7 @@ async function ask(
   context: CatalogContext,
   task: Task,
   stored: StoredAnswer | null,
-  onDate: (at: number) => void,
+  seen: Seen,
 ): Promise<OkResponse | { redirectedTo: string } | 'unchanged' | 404 | 204> {
   const session = context.sessionOf(task.surface)
   const known = stored?.status === 200 && stored.etag !== null && task.document === null && !context.full
@@ -103,14 +105,17 @@ async function ask(
       stored: known ? { etag: stored.etag, lastModified: null } : null,
       gzip: true,
     })
-    onDate(answer.meta.date)
+    seen.at = answer.meta.date
     if (answer.status === 304) return 'unchanged'
     const { etag, contentType: type, location } = answer.meta
     return { body: answer.body, etag, type, location, isEnded: hasEnd(answer.meta) }
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
-    if (error.code === 'upstream_not_found') return 404
-    if (statusOf(error) === 204 && !mustExist(task)) return 204
+    if (error.code === 'upstream_not_found') {
+      seen.form = formOf(error)
+      return 404
+    }
+    if (statusOf(error) === 204 && !mustExist(task) && retryAfterMs(error) === null) return 204
     if (error instanceof LeavingError && task.document !== null) return { redirectedTo: error.location }
     const status = statusOf(error)
     const isRefused = error.code === 'upstream_auth' && (status === 401 || status === 403)
@@ -144,7 +149,7 @@ function parse(path: string, body: Buffer): unknown {
   const costly = refuseCostly(body)
   if (costly !== null) throw new MirrorError('upstream_shape', `${path}: ${costly}`)
   try {
-    return JSON.parse(jsonTextOf(body))
+    return parseExactly(jsonTextOf(body))
   } catch (error) {
     const message = `${path}: not JSON (${messageOf(error).slice(0, 100)})`
     throw new MirrorError('upstream_shape', message, { cause: error })

@@ -1,6 +1,6 @@
 import { counted, nounOf } from '../../../base/text.ts'
 import type { Frame } from '../../../base/json/envelope.ts'
-import { type Grade, gradeOf } from '../../../upstream/lists/evidence.ts'
+import { type Grade, gradeOf, isUsualSize } from '../../../upstream/lists/evidence.ts'
 import type { Probed } from '../../../upstream/lists/page.ts'
 import type { WalkEnd } from '../../../upstream/lists/walk.ts'
 import { type Walk, frameTotal } from './staging.ts'
@@ -11,6 +11,10 @@ export interface ListEvidence {
   why: string
   /** What probes showed; null: none were sent, or they were not answered. */
   probed: Probed | null
+  /** Whether the last page itself shows the end, so that an unchanged one does; absent: not known. */
+  endInPage?: boolean
+  /** Whether what its pages state of an end, or a total, says nothing; absent: not known. */
+  statesNothing?: boolean
 }
 
 /** Returns the stored evidence of a list; null when it was never judged. */
@@ -18,19 +22,34 @@ export function parseEvidence(text: string | null): ListEvidence | null {
   return text === null ? null : (JSON.parse(text) as ListEvidence)
 }
 
+/** What is stored of a list: how many items it had, if it had several pages, and how many of its items the walk did not find. */
+interface Before {
+  paged: number
+  lost: number
+}
+
 /**
- * Returns the evidence of a walked list: by its walk, or the stored one where the end of the list is unchanged.
- * `pagedBefore`: how many items it had, if it had several pages: the service may have stopped to give more than the first.
+ * Returns the evidence of a walked list: by its walk, or the stored one where the end of the list is unchanged. Where the end is not
+ * proved, the service may have stopped to give more than the first page, and what a page of a usual size lacks may be behind it.
  */
-export function evidenceOf(walk: Walk, end: WalkEnd, stored: ListEvidence | null, pagedBefore: number): ListEvidence {
+export function evidenceOf(
+  walk: Walk,
+  end: WalkEnd,
+  stored: ListEvidence | null,
+  { paged, lost }: Before,
+): ListEvidence {
   const doubt = doubtOf(walk, end)
-  const { probed } = end
-  if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), probed }
-  if (end.seen === null) return stored ?? { grade: 'unproved', why: 'its end was not seen', probed }
+  const { probed, endInPage, statesNothing } = end
+  const more = { probed, endInPage, statesNothing }
+  if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), ...more }
+  if (end.seen === null) return stored ?? { grade: 'unproved', why: 'its end was not seen', ...more }
   const items = foundIn(walk)
   const { grade, why } = gradeOf({ ...end.seen, items })
-  if (grade !== 'unproved' || items >= pagedBefore) return { grade, why, probed }
-  return { grade: 'cut', why: `${why}; it had ${pagedBefore} items on several pages`, probed }
+  if (grade !== 'unproved') return { grade, why, ...more }
+  if (items < paged) return { grade: 'cut', why: `${why}; it had ${paged} items on several pages`, ...more }
+  if (lost === 0 || !isUsualSize(items)) return { grade, why, ...more }
+  const lacking = `${counted(lost, 'stored item is', 'stored items are')} not in it, and may be behind its last page`
+  return { grade: 'cut', why: `${why}; ${lacking}`, ...more }
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */

@@ -1,4 +1,4 @@
-import { isObject } from '../../../base/json/objects.ts'
+import { isObject, parseExactly } from '../../../base/json/objects.ts'
 import { sha256Of } from '../../../base/digest.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { readText } from '../../../base/json/field-names.ts'
@@ -34,9 +34,10 @@ export function entriesOf(
   path: string,
 ): PageEntries {
   const reasons: string[] = []
+  const keyed = keyedOnce(resource)
   const read = items.flatMap((item, at) => {
     try {
-      return [readItem(resource, item)]
+      return [keyed(readItem(resource, item))]
     } catch (error) {
       if (!(error instanceof MirrorError)) throw error
       reasons.push(`item ${at + 1} of page ${number + 1}: ${error.message}`)
@@ -51,11 +52,31 @@ export function entriesOf(
   return { entries, refused: { page: number, count: reasons.length, why: why.slice(0, 300) } }
 }
 
+/** An item before its facets are read. */
+type ReadItem = Omit<StagedEntry, 'facets'> & { value: Record<string, unknown> }
+
+/**
+ * Returns what gives the items of a page their keys: different ones may have one id, as the patches of a ticket. Where an id leads to
+ * no path, the later ones are stored by their content. Throws `upstream_shape` where it does: only one of them can be stored.
+ */
+function keyedOnce({ item, artifacts }: CatalogResource): (read: ReadItem) => ReadItem {
+  const known = new Map<string, Buffer>()
+  return (read) => {
+    const before = known.get(read.id) ?? null
+    known.set(read.id, before ?? read.sha)
+    if (before === null || before.equals(read.sha)) return read
+    if (item === null && artifacts.length === 0) return { ...read, id: keyOf(read.sha) }
+    throw new MirrorError('upstream_shape', `another item of the page has its id, ${read.id.slice(0, 80)}`)
+  }
+}
+
+/** Returns the key of an item without an id of its own. */
+function keyOf(sha: Buffer): string {
+  return `-${sha.toString('hex')}`
+}
+
 /** Returns an item as upstream's bytes, without secrets. */
-function readItem(
-  resource: CatalogResource,
-  item: Buffer,
-): Omit<StagedEntry, 'facets'> & { value: Record<string, unknown> } {
+function readItem(resource: CatalogResource, item: Buffer): ReadItem {
   if (item.length > MAX_ITEM_BYTES) {
     const message = `it has ${item.length} bytes, more than ${MAX_ITEM_BYTES}`
     throw new MirrorError('upstream_too_large', message)
@@ -67,7 +88,7 @@ function readItem(
   if (id !== null && CONTROL.test(id))
     throw new MirrorError('upstream_shape', 'its id has a line break or another control character')
   return {
-    id: id ?? `-${sha.toString('hex')}`,
+    id: id ?? keyOf(sha),
     body: Buffer.from(body), // a copy, so that the page's buffer can be freed
     sha,
     value,
@@ -76,7 +97,7 @@ function readItem(
 
 function parseItem(item: Buffer): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(item.toString('utf8'))
+    const value: unknown = parseExactly(item.toString('utf8'))
     if (isObject(value)) return value
   } catch (error) {
     throw new MirrorError('upstream_shape', `it is not JSON (${messageOf(error)})`)

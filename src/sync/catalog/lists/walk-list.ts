@@ -65,8 +65,9 @@ export async function walkCatalogList(
   const before = { known, judged, stored }
   try {
     const end = await walkUntilSteady(context, target, walk, pages, before)
-    const pagedBefore = all.length > 1 ? (stored?.entries ?? 0) : 0
-    const evidence = evidenceOf(walk, end, judged, pagedBefore)
+    const paged = all.length > 1 ? (stored?.entries ?? 0) : 0
+    const lost = stored === null || end.seen === null ? 0 : store.catalog.countGone(stored.id, canonical)
+    const evidence = evidenceOf(walk, end, judged, { paged, lost })
     let frame = await learnedFrame(context, target, walk, end, known)
     const same = walk.kept === walk.count && walk.count === pages.length
     frame =
@@ -116,8 +117,8 @@ const MAX_READINGS = 3
 
 /**
  * Walks a list, and again when its counts disagree, two pages have one item, or stored items are missing: an item that
- * moved to an already read page during the walk is missing too. An item is gone when two successive readings of a list of
- * several pages lack it.
+ * moved to an already read page during the walk is missing too, and so is one that the server which answered has not got.
+ * An item is gone when two successive readings lack it.
  */
 async function walkUntilSteady(
   context: CatalogContext,
@@ -137,7 +138,7 @@ async function walkUntilSteady(
     const agrees = totalMismatch(walk, end) === null
     const isCut = end.cut !== null && agrees && walk.repeated.size === 0
     if (isCut || walk.kept === walk.count) return end
-    const missing = walk.count > 1 ? goneIn(context, target, before.stored) : new Set<string>()
+    const missing = goneIn(context, target, before.stored)
     walk.unsteady = !isWithin(missing, gone)
     walk.slid = !isWithin(walk.repeated, repeated)
     gone = missing
@@ -165,7 +166,7 @@ function walkOptions(
   context: CatalogContext,
   resource: CatalogResource,
   pages: readonly CatalogPage[],
-  { known, judged }: Stored,
+  { known, judged, stored }: Stored,
 ): WalkOptions {
   const { upstream, catalog } = context.config
   return {
@@ -180,11 +181,14 @@ function walkOptions(
     refuse: (body, meta) => refuseCostly(body) ?? whyOlder(context, meta),
     idOf: (item) => idOfItem(resource, item),
     known: {
+      items: stored?.entries ?? null,
       onward: known?.onward ?? null,
       cursorPath: known?.cursor ?? null,
       cut: known?.cut === true ? (known.partial ?? null) : null,
       probed: judged?.probed ?? null,
       graded: judged !== null,
+      endInPage: judged?.endInPage === true,
+      statesNothing: judged?.statesNothing === true,
     },
     now: () => performance.now(), // by elapsed time: a clock that is set does not end a walk
   }

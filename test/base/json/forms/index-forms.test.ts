@@ -25,13 +25,13 @@ describe('an index of another form', () => {
     ['a single object', { osv_id: 'CVE-2026-1', modified: DATE }, DATED],
   ])('is read where it has %s', (_, value, first) => {
     const read = readIndexForm(JSON.stringify(value))
-    expect(read).toEqual(expect.arrayContaining([first]))
+    expect(read).toEqual({ entries: expect.arrayContaining([first]) as unknown, doubt: null })
   })
 
   test('is read from lines of JSON, with and without an end of the last one', () => {
     const lines = ['CVE-2026-1', 'CVE-2026-2'].map((id) => JSON.stringify({ id, modified: DATE }))
     for (const text of [lines.join('\n'), `${lines.join('\r\n')}\r\n`])
-      expect(readIndexForm(text)).toEqual([DATED, { id: 'CVE-2026-2', modified: DATE }])
+      expect(readIndexForm(text)).toEqual({ entries: [DATED, { id: 'CVE-2026-2', modified: DATE }], doubt: null })
   })
 
   test.each<[string, unknown]>([
@@ -55,6 +55,18 @@ describe('an index of another form', () => {
   ])('is refused as one page of several where it has %s', (_, value) => {
     const read = readIndexForm(JSON.stringify(value))
     expect(read).toMatchObject({ refused: expect.stringMatching('one page of several') as unknown })
+  })
+
+  test.each<[string, unknown]>([
+    ['a number of an uncertain name', { data: ['CVE-2026-1'], numFound: 437 }],
+    ['a text for people', { data: ['CVE-2026-1'], message: 'Showing 1 of 437' }],
+    ['a total that is exceeded', { data: ['CVE-2026-1'], total: '1+' }],
+    ['a flag for its end', { data: ['CVE-2026-1'], complete: false }],
+    ['what remains', { data: ['CVE-2026-1'], remaining: 436 }],
+    ['an object that leads on', { data: ['CVE-2026-1'], paging: { next: { after: 'x' } } }],
+    ['a way beside a map', { 'CVE-2026-1': DATE, next: '/external/osv/all.json?page=2' }],
+  ])('is doubted where it has %s', (_, value) => {
+    expect(readIndexForm(JSON.stringify(value))).toMatchObject({ doubt: expect.any(String) as unknown })
   })
 
   test.each([{ partial: true }, { meta: { timed_out: true } }, { errors: [{ message: 'no answer' }] }])(

@@ -1,6 +1,7 @@
-import { expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
+import { type Said, plainBench } from '../../../support/catalog/plain-service.ts'
 import { longTest, test } from '../../../support/tables.ts'
 import { countCatalog } from '../../../support/stored-counts.ts'
 
@@ -88,4 +89,54 @@ longTest('a release is found by the package’s own name, not by that of its sou
     const path = `/packages/ecosystems/${String(ecosystem)}/packages/${String(source)}/versions`
     expect((await made.ask(path)).status).toBe((await made.askUpstream(path)).status)
   }
+})
+
+describe('an artifact that answers 404', () => {
+  const VEX = { '@context': 'https://openvex.dev/ns/v0.2.0', '@id': 'https://x/1', statements: [] }
+  const HTML = {
+    status: 404,
+    headers: { 'content-type': 'text/html' },
+    body: '<html><body>404 Not Found</body></html>',
+  }
+
+  /** A mirror of a tag whose VEX answers something else after the first sync, when the tag changed. */
+  async function turned(said: Said, none: Said | null = null) {
+    let n = 0
+    const made = await plainBench({
+      '/v1/tags/': () => ({ body: { data: ['a', 'b', 'c'].map((id) => ({ id, n })), cursor: { after: null } } }),
+      ...Object.fromEntries(['a', 'b', 'c'].map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+      '/v1/tags/a/vex': () => ({ body: VEX }),
+    })
+    if (none !== null) made.sayOthers(none)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    n++
+    made.say({
+      '/v1/tags/a/vex': () => said,
+      '/v1/tags/a/vex/': () => ({ status: 404, body: { message: 'there is none' } }),
+    })
+    const report = await made.run('catalog')
+    return { ...made, report, status: (await made.ask('/v1/tags/a/vex')).status }
+  }
+
+  test.each<[string, Said]>([
+    ['a page of HTML', HTML],
+    ['a text', { status: 404, headers: { 'content-type': 'text/plain' }, body: 'default backend - 404' }],
+    ['nothing, and asks to wait', { status: 404, headers: { 'retry-after': '60' } }],
+    ['that it is not ready', { status: 404, body: { message: 'the VEX is being generated' } }],
+    ['a redirect to what is not there', { status: 302, headers: { location: '/elsewhere' } }],
+  ])('with %s, where others answer it with JSON, stays as it is stored', async (_, said) => {
+    const { report, status } = await turned(said)
+    expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(status).toBe(200)
+  })
+
+  test.each<[string, Said, Said | null]>([
+    ['JSON', { status: 404, body: { message: 'there is none' } }, null],
+    ['a page of HTML, as others do', HTML, HTML],
+    ['JSON after a slash was added', { status: 308, headers: { location: '/v1/tags/a/vex/' } }, null],
+  ])('with %s is none', async (_, said, none) => {
+    const { report, status } = await turned(said, none)
+    expect(report).toMatchObject({ state: 'complete' })
+    expect(status).toBe(404)
+  })
 })

@@ -259,6 +259,34 @@ describe('a list that changes while it is walked', () => {
     expect(idsOf(made, '/v1/tags')).toEqual(['b', 'c'])
   })
 
+  test('or comes from a cache that is behind is not taken, and the run is partial', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    script(made, [page(['a', 'b'], null, 2)])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    script(made, [{ ...page(['a'], null, 1), headers: { age: '90000' } } as Fault])
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial' })
+    expect(lackingOf(report)[0]).toContain('a cache answered for upstream')
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b'])
+    const shorter = page(['a'], null, 1)
+    script(made, [shorter, shorter])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['a'])
+  })
+
+  test('so that one page lacks an item at one reading and not at the next keeps the item', async () => {
+    const made = await bench(NO_TAGS, SUBSCRIBED)
+    const [whole, behind] = [page(['a', 'b', 'c'], null, 3), page(['a', 'b'], null, 2)] as const
+    script(made, [whole])
+    await made.run('catalog')
+    script(made, [behind, whole, whole])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b', 'c'])
+    script(made, [behind, behind])
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(idsOf(made, '/v1/tags')).toEqual(['a', 'b'])
+  })
+
   test('with a total that does not match is walked at most twice, and is not reported as complete', async () => {
     const made = await bench(NO_TAGS, SUBSCRIBED)
     const pages = [page(['a', 'b'], '2', 99), page(['c'], null, 99)]
