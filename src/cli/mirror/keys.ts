@@ -14,7 +14,7 @@ import { type GlobalOptions, note, print, printJson, settings } from '../context
 import { timeOf, table } from '../output.ts'
 
 /** Options of `patchmirror keys create`. */
-export interface CreateKeyOptions extends GlobalOptions {
+interface CreateKeyOptions extends GlobalOptions {
   name?: string
   out?: string
   /** Print the id, and the key unless it goes into a file, as JSON. */

@@ -10,7 +10,7 @@ import { table, timeOf } from '../output.ts'
 import { duration } from '../../base/time.ts'
 
 /** Options of `patchmirror runs`. */
-export interface RunsOptions extends GlobalOptions {
+interface RunsOptions extends GlobalOptions {
   json?: boolean
   limit?: string
   failed?: boolean

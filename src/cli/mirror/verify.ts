@@ -38,7 +38,7 @@ import { continueRepair, moveDamaged, rebuildMirror } from './rebuild.ts'
 import { describe, runsExitCode } from './sync.ts'
 
 /** Options of `patchmirror doctor --data`. */
-export interface VerifyOptions extends GlobalOptions {
+interface VerifyOptions extends GlobalOptions {
   repair?: boolean
   json?: boolean
 }

@@ -8,7 +8,7 @@ import { table, timeOf, visible } from '../output.ts'
 import { duration } from '../../base/time.ts'
 
 /** Options of `patchmirror webhooks inbox`. */
-export interface InboxOptions extends GlobalOptions {
+interface InboxOptions extends GlobalOptions {
   state?: string
   limit?: string
   body?: boolean

@@ -10,7 +10,7 @@ import type { Db } from '../database/open.ts'
 import type { LogSpan } from './log.ts'
 
 /** What a run published although its guard doubted it. */
-export interface SnapshotDoubts {
+interface SnapshotDoubts {
   readonly run: number
   readonly doubted: DoubtedRecords
   /** How many items these are, where they are not the names themselves. */

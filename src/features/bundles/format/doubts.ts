@@ -34,7 +34,7 @@ export const DOUBT_NAMES_HEADER = '{"kind":"patchmirror-doubt-names","format":1}
 export const MOST_CARRIED = { names: 20, characters: 500 }
 
 /** A doubtful item, as a line of the member has it. */
-export type DoubtName = readonly [source: SourceName, kind: Doubt, name: string]
+type DoubtName = readonly [source: SourceName, kind: Doubt, name: string]
 
 /** Reports whether a bundle carries a name: a bounded one, without control characters. */
 export function isCarried(name: string): boolean {

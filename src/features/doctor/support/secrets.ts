@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { LoadedConfig } from '../../../config/load.ts'
+import { secretFilePath } from '../../../config/kinds/webhooks.ts'
 import type { Config } from '../../../config/schema.ts'
 import { SETTINGS } from '../../../config/settings.ts'
 import { openReader } from '../../../store/database/open.ts'
@@ -82,8 +83,9 @@ function textOf(path: string): string {
 }
 
 /** The local key, the secret of the database, and what the file of webhook secrets has between quotes. */
-function ofDataFolder({ data, webhooks }: Config): string[] {
-  const quoted = textOf(`${data.dir}/${webhooks.secretFile}`) + textOf(webhooks.secretFile)
+function ofDataFolder(config: Config): string[] {
+  const { data } = config
+  const quoted = textOf(secretFilePath(config))
   const values = [...quoted.matchAll(/"secret"\s*:\s*"((?:[^"\\]|\\.)+)"/g)].map(([, one = '']) => one)
   return [...values, ...localKey(data.dir), ...ofDatabase(data.dir)]
 }

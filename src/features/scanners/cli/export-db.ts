@@ -17,7 +17,7 @@ import { type GlobalOptions, firstStep, print, settings, warn } from '../../../c
 import { visible } from '../../../cli/output.ts'
 
 /** Options of `patchmirror export-db`. */
-export interface ExportDbOptions extends GlobalOptions {
+interface ExportDbOptions extends GlobalOptions {
   ecosystem?: string[]
   json?: boolean
 }

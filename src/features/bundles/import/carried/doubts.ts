@@ -9,7 +9,7 @@ import { readCarriedLines } from './lines.ts'
 const MAX_BYTES = SOURCES.length * Object.keys(DOUBTS).length * MOST_CARRIED.names * MOST_CARRIED.characters * 6
 
 /** Names of doubtful items by their source and kind. */
-export type CarriedNames = ReadonlyMap<SourceName, Readonly<Partial<Record<Doubt, readonly string[]>>>>
+type CarriedNames = ReadonlyMap<SourceName, Readonly<Partial<Record<Doubt, readonly string[]>>>>
 
 /** Reads the names of what bundles carry as doubtful, each once. Throws `bundle`. */
 export async function readDoubtNames(bundles: readonly Pick<Bundle, 'manifest' | 'stream'>[]): Promise<CarriedNames> {
