@@ -48,8 +48,8 @@ export function evidenceOf(
   if (grade !== 'unproved') return { grade, why, ...more }
   if (items < paged) return { grade: 'cut', why: `${why}; it had ${paged} items on several pages`, ...more }
   if (lost === 0 || !isUsualSize(items)) return { grade, why, ...more }
-  const lacking = `${counted(lost, 'stored item is', 'stored items are')} not in it, and may be behind its last page`
-  return { grade: 'cut', why: `${why}; ${lacking}`, ...more }
+  const missing = `${counted(lost, 'stored item is', 'stored items are')} not in it, and may be behind its last page`
+  return { grade: 'cut', why: `${why}; ${missing}`, ...more }
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */
