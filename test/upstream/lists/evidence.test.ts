@@ -149,6 +149,14 @@ describe.each(Object.entries(PAGING_FORMS))(
   },
 )
 
+test('a header that leads on is seen beside a page that stays as it is, also where the end of the list was not proved', async () => {
+  const form = formOf('a continuation token in a header')
+  const first = await walked(form, tickets(25))
+  expect(first.end.grade?.grade).toBe('unproved')
+  const then = await walked(form, tickets(26), knownBy(first), first.pages)
+  expect([then.ids.size, then.end.grade?.grade]).toEqual([26, 'proved'])
+})
+
 /** Returns a form of which there must be one. */
 function formOf(name: string): PagingForm {
   const form = PAGING_FORMS[name]
