@@ -1,4 +1,5 @@
-import { type Fields, eachObject, fieldsOf, isObject } from '../base/json/objects.ts'
+import { resolveField } from '../base/json/field-names.ts'
+import { type Fields, eachObject, fieldsOf, isObject, textOfJson } from '../base/json/objects.ts'
 import { findEcosystem } from '../base/versions/ecosystems.ts'
 import type { VersionOrder } from '../base/versions/order.ts'
 
@@ -17,7 +18,7 @@ interface LostEntry {
   readonly isEnded: boolean
 }
 
-/** Compares two versions of a feed of patches (wire facts: the shape of Alpine's secdb). */
+/** Compares two versions of a feed of patches: the tree of Alpine's secdb (wire facts), rows, or objects by names. */
 export function lostEntries(before: unknown, after: unknown): { lost: LostEntry[]; total: number } {
   const old = entriesOf(before)
   const now = entriesOf(after)
@@ -36,6 +37,72 @@ export function lostEntries(before: unknown, after: unknown): { lost: LostEntry[
 }
 
 function entriesOf(feed: unknown): Map<string, FeedEntry> {
+  for (const read of [treeEntries, rowEntries, keyedEntries]) {
+    const entries = read(feed)
+    if (entries.size > 0) return entries
+  }
+  return new Map()
+}
+
+/** Fields of a row, in any spelling, the first that it has. */
+const FIELDS = {
+  family: ['ecosystem', 'distro', 'family'],
+  release: ['os_distro_major', 'distroversion', 'distro_version', 'release'],
+  name: ['package_src_name', 'package_name', 'package', 'name'],
+  cves: ['cve_ids', 'cve_id', 'cves', 'cve', 'vulnerability_id', 'vulnerability'],
+  fixes: ['fixed_versions', 'fixed_version', 'fix_version', 'patched_version', 'fixed_in', 'fixed'],
+} as const
+
+/** Reads rows, at the top or within an object: `[{"package_src_name": "curl", "cve_id": "CVE-…", "fixed_version": "8.1-r7"}]`. */
+function rowEntries(feed: unknown): Map<string, FeedEntry> {
+  const entries = new Map<string, FeedEntry>()
+  const lists = Array.isArray(feed) ? [feed] : Object.values(fieldsOf(feed))
+  const rows = lists.flatMap((list) => [...eachObject(list)])
+  const [first = {}] = rows
+  const named = (fields: readonly string[]): string | undefined =>
+    fields.map((field) => resolveField(field, Object.keys(first))[0]).find((name) => name !== undefined)
+  const { family, release, name, cves, fixes } = {
+    family: named(FIELDS.family),
+    release: named(FIELDS.release),
+    name: named(FIELDS.name),
+    cves: named(FIELDS.cves),
+    fixes: named(FIELDS.fixes),
+  }
+  if (name === undefined || cves === undefined || fixes === undefined) return entries
+  for (const row of rows) {
+    const at = (field: string | undefined): string => (field === undefined ? '' : textOfJson(row[field]))
+    const place = { family: at(family), release: at(release) }
+    for (const cve of textsOf(row[cves])) {
+      const key = `${place.family} ${place.release} ${at(name)} ${cve}`
+      const versions = [...(entries.get(key)?.versions ?? []), ...textsOf(row[fixes])]
+      entries.set(key, { ...place, versions })
+    }
+  }
+  return entries
+}
+
+/** Reads objects by the names of what they are about: `{"alpine": {"3.18": {"curl": {"CVE-…": "8.1-r7"}}}}`. */
+function keyedEntries(feed: unknown, above: readonly string[] = []): Map<string, FeedEntry> {
+  const entries = new Map<string, FeedEntry>()
+  if (!isObject(feed) || above.length > MOST_NAMES) return entries
+  const [family = '', release = ''] = above
+  for (const [name, inner] of Object.entries(feed)) {
+    const path = [...above, name]
+    if (isObject(inner)) for (const [key, entry] of keyedEntries(inner, path)) entries.set(key, entry)
+    else if (IDENTIFIER.test(name)) entries.set(path.join(' '), { family, release, versions: textsOf(inner) })
+  }
+  return entries
+}
+
+/** Names above a version: of an ecosystem, a release, a package and a vulnerability. */
+const MOST_NAMES = 5
+const IDENTIFIER = /^[A-Z][A-Z0-9]*-.*\d/
+
+function textsOf(value: unknown): string[] {
+  return (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string')
+}
+
+function treeEntries(feed: unknown): Map<string, FeedEntry> {
   const entries = new Map<string, FeedEntry>()
   for (const [family, rows] of Object.entries(fieldsOf(feed)))
     for (const row of eachObject(rows))

@@ -5,8 +5,8 @@ import type { SyncContext } from './context.ts'
 
 type Dated = Pick<SyncContext, 'store' | 'source' | 'now'>
 
-/** By how much a cache in front of the service may be behind another one, milliseconds. */
-const CACHES_APART_MS = 600_000
+/** By how much a cache in front of the service may be behind another one, milliseconds: few keep an answer for longer. */
+const CACHES_APART_MS = 3_600_000
 
 /**
  * Returns why what upstream answers must not replace what is stored: it is a mirror and older, as after a restore of a backup, or the

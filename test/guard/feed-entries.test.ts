@@ -34,6 +34,43 @@ const eachFixes = (feed: Feed, use: (fixes: Record<string, string[]>) => Record<
   for (const { pkg } of packages(feed)) if (pkg.secfixes) pkg.secfixes = use(pkg.secfixes)
 }
 
+/** The fixes of a feed, one for each vulnerability and version. */
+const fixesIn = (feed: Feed) =>
+  Object.entries(feed).flatMap(([family, releases]) =>
+    releases.flatMap(({ distroversion, packages: listed }) =>
+      listed.flatMap(({ pkg }) => {
+        const place = { family, distroversion, name: pkg.name }
+        const older = Object.keys(pkg.cves ?? {}).map((cve) => ({ ...place, cve, version: '3.0.11-1~deb12u2' }))
+        const own = Object.entries(pkg.secfixes ?? {}).flatMap(([version, cves]) =>
+          cves.map((cve) => ({ ...place, cve, version })),
+        )
+        return [...own, ...older]
+      }),
+    ),
+  )
+
+const row = ({ family, distroversion, name, cve, version }: ReturnType<typeof fixesIn>[number]) => ({
+  ecosystem: family,
+  osDistroMajor: distroversion,
+  packageSrcName: name,
+  cveIds: [cve],
+  fixedVersion: version,
+})
+
+/** Other forms in which a service may write its feed. */
+const FORMS: Record<string, (feed: Feed) => unknown> = {
+  'as rows': (feed) => fixesIn(feed).map(row),
+  'as rows within an object': (feed) => ({ data: fixesIn(feed).map(row) }),
+  'as objects by names': (feed) => {
+    const written: Record<string, Record<string, Record<string, Record<string, string>>>> = {}
+    for (const { family, distroversion, name, cve, version } of fixesIn(feed)) {
+      const release = ((written[family] ??= {})[distroversion] ??= {})
+      ;(release[name] ??= {})[cve] = version
+    }
+    return written
+  },
+}
+
 describe('a feed of patches in which', () => {
   test.each<[string, number, Mutation]>([
     ['fixes become version 0', 8, (feed) => eachFixes(feed, (fixes) => ({ '0': Object.values(fixes).flat() }))],
@@ -89,6 +126,30 @@ describe('a feed of patches in which', () => {
     ['rows change their order', (feed) => feed['alpine']?.reverse()],
   ])('%s has lost none', (_name, mutate) => {
     expect(lostEntries(FEED, mutated(mutate)).lost).toEqual([])
+  })
+
+  describe.each(Object.entries(FORMS))('%s', (_form, written) => {
+    const lostIn = (mutate: Mutation) => lostEntries(written(FEED), written(mutated(mutate)))
+
+    test('lower fixes, lost vulnerabilities and other names are lost entries', () => {
+      const lowered = lostIn((feed) => eachFixes(feed, (fixes) => ({ '0': Object.values(fixes).flat() })))
+      expect([lowered.lost.length, lowered.total]).toEqual([8, 9])
+      expect(lostIn((feed) => eachFixes(feed, () => ({}))).lost).toHaveLength(8)
+      expect(lostIn((feed) => packages(feed).forEach(({ pkg }) => (pkg.name += '2'))).lost).toHaveLength(9)
+    })
+
+    test('raised fixes, added ones and another order are none', () => {
+      const raised = lostIn((feed) => {
+        eachFixes(feed, (fixes) => ({ ...fixes, '9.0-r0': ['CVE-6'] }))
+        feed['alpine']?.reverse()
+      })
+      expect(raised.lost).toEqual([])
+    })
+
+    test('written as a tree before is compared with it', () => {
+      const { lost } = lostEntries(FEED, written(mutated((feed) => eachFixes(feed, () => ({})))))
+      expect(lost).toHaveLength(8)
+    })
   })
 
   test('an older release ended has lost its entries with it', () => {

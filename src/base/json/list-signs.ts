@@ -217,7 +217,7 @@ function membersOf(page: object, items: JsonPath): Member[] {
 
 /** Names of objects and lists that lead on: `{"next": {"startIndex": 25}}`, `{"LastEvaluatedKey": {…}}`, `{"search_after": [25]}`. */
 const LEADING =
-  /^(?!has|is)(next(?!scheduled|update|run|sync|refresh|time|date)\w*|lastevaluatedkey|searchafter|continue|continuation)$/
+  /^(next(page\w*|cursor|token|links?|key|set|batch|offset|start\w*|position|marker|request|params|query)?|lastevaluatedkey|searchafter|continue|continuation)$/
 /** Names within them that do not lead on alone. */
 const BESIDE_LEAD = /limit|size|count|total|^per|^rel$|type|title|method|format|templated/
 

@@ -12,10 +12,10 @@ import type { Task } from './answers/plan.ts'
  * the service, asked now for what cannot exist, answers in that form. Otherwise the path is missing, and what is stored stays.
  */
 export async function settleUnsure(context: CatalogContext, crawl: Crawl): Promise<void> {
-  for (const [, held] of Map.groupBy(crawl.unsure, ({ task }) => task.surface)) {
-    const [first] = held
+  for (const [, answers] of Map.groupBy(crawl.unsure, ({ task }) => task.surface)) {
+    const [first] = answers
     const own = first === undefined ? null : await formOfNone(context, first.task)
-    for (const { task, answer, form } of held) {
+    for (const { task, answer, form } of answers) {
       if (own === form || own === null) {
         await context.keep(() => context.store.catalog.keepFetched(answer))
         crawl.fetched++

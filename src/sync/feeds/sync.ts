@@ -279,7 +279,7 @@ async function judgeFeed(
   const compared = stored.content === null ? null : lostEntries(parsed(stored.content), parsed(after))
   const standard = createStandard(context, () => compared?.total ?? 0)
   const count = createDoubtCount(standard)
-  // Only the entries of one form are read (wire facts: the shape of Alpine's secdb).
+  // The entries of a few forms are read.
   const isUnread = compared?.total === 0 && stored.row.entries > 0
   if (compared === null || isUnread) {
     const because = isUnread ? UNREAD : DAMAGED

@@ -310,7 +310,8 @@ async function endOf(
   const whole = found === null ? null : { ...found, total: trail.statesNothing() ? null : total }
   const grade = whole === null ? null : gradeOf(whole)
   const cut = grade?.grade === 'cut' ? grade.why : null
-  const endInPage = grade === null ? known.endInPage : cut !== null || trail.isEndInPage()
+  const isShown = cut !== null || (grade?.grade === 'proved' && trail.isEndInPage())
+  const endInPage = grade === null ? known.endInPage : isShown
   const one = trail.askedOne()
   return {
     asOf,

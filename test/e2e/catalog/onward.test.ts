@@ -341,7 +341,7 @@ longTest('a list whose pages are numbered is read page by page, and an unchanged
   expect(idsOf(made)).toHaveLength(438)
 })
 
-test('a silent list of a usual size that lacks what it had keeps it, and one that is shorter does not', async () => {
+test('a silent list of a usual size that lacks what it had keeps it, until its end is proved', async () => {
   const all = tickets(27)
   const shown = (from: number, to: number): Record<string, Saying> => ({
     [PATH]: () => ({ body: { data: all.slice(from, to) } }),

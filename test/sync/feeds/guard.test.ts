@@ -58,7 +58,7 @@ longTest('a feed of patches whose fixes are lowered is refused, and published wh
 test('a feed of patches in a form whose entries are not read is reported as not compared, each time it changes', async () => {
   const made = await bench({ sandbox: { records: 5, large: 0 } })
   const rows = (fix: string): string =>
-    JSON.stringify({ data: [{ ecosystem: 'alpine', package: 'a', cve_id: 'CVE-2026-1', fixed_version: fix }] })
+    JSON.stringify({ data: [{ ecosystem: 'alpine', package: 'a', patch: `CVE-2026-1 in ${fix}` }] })
   serve(made, rows('2'))
   expect((await made.run('feeds')).facts).not.toHaveProperty('notCompared')
   serve(made, rows('1'))

@@ -149,6 +149,14 @@ describe.each(Object.entries(PAGING_FORMS))(
   },
 )
 
+test('a header that leads on is seen beside a page that stays as it is, also where the end of the list was not proved', async () => {
+  const form = formOf('a continuation token in a header')
+  const first = await walked(form, tickets(25))
+  expect(first.end.grade?.grade).toBe('unproved')
+  const then = await walked(form, tickets(26), knownBy(first), first.pages)
+  expect([then.ids.size, then.end.grade?.grade]).toEqual([26, 'proved'])
+})
+
 /** Returns a form of which there must be one. */
 function formOf(name: string): PagingForm {
   const form = PAGING_FORMS[name]
@@ -204,7 +212,7 @@ describe('a list of which a page says itself that items are missing', () => {
     ['a message about later', { message: 'the index is being rebuilt' }],
     ['a state of error', { status: 'error' }],
     ['a status', { meta: { status: 503 } }],
-    ['what did not answer', { unavailable: ['eu-1'] }],
+    ['what did not answer', { unreachable: ['eu-1'] }],
     ['a flag for old content', { stale: true }],
   ]
   const saying = (more: object): PagingForm => ({
@@ -250,7 +258,8 @@ describe('a list of which a page says itself that items are missing', () => {
   test.each([
     { partial: false, error: null, errors: [], success: true, status: 'ok', message: 'done' },
     { rate_limited: true, unlimited: true, warnings: ['this version is deprecated'], error: { code: 0 } },
-    { status: 200, message: 'all tickets', unavailable: [], stale: false, warning: 'use v2' },
+    { next_release: { version: '2' }, next_maintenance: { starts: '2026-01-02' }, next: {}, next_page: { href: null } },
+    { status: 200, message: 'all tickets', unavailable: 3, unreachable: [], stale: false, warning: 'use v2' },
     { code: 200, took_ms: 312, version: 20260101, generated: 1_767_225_600, size: 100, revision: 99, max: 5000 },
   ])('is not seen in %j', async (more) => {
     expect((await walked(saying(more), tickets(23))).end.grade?.grade).toBe('proved')

@@ -102,7 +102,7 @@ const CUT =
   /^(?!.*(rate|unlimited)).*(partial|incomplete|capped|limited|overflow|limit(reached|exceeded|hit)|(reached|exceeded|hit)limit)|^(is)?stale$/
 const BROKEN = /degraded|timedout|timeout/
 /** Names of what did not answer, by its number or its names. */
-const SILENT = /^(unavailable|unreachable|unresponsive)/
+const SILENT = /^(unreachable|unresponsive)/
 /** States of an answer, and texts for people, of which something is missing. */
 const STATES: ReadonlySet<string> = new Set(['status', 'state', 'result', 'outcome', 'completeness'])
 const CUT_STATE = /^(partial|incomplete|truncated)/i

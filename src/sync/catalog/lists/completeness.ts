@@ -22,9 +22,12 @@ export function parseEvidence(text: string | null): ListEvidence | null {
   return text === null ? null : (JSON.parse(text) as ListEvidence)
 }
 
-/** What is stored of a list: how many items it had, if it had several pages, and how many of its items the walk did not find. */
+/** What is stored of a list. */
 interface Before {
-  paged: number
+  /** Number of its items, if they were on several pages, or some were kept that its page did not have; otherwise 0. */
+  entries: number
+  isPaged: boolean
+  /** Number of its items that the walk did not find. */
   lost: number
 }
 
@@ -36,7 +39,7 @@ export function evidenceOf(
   walk: Walk,
   end: WalkEnd,
   stored: ListEvidence | null,
-  { paged, lost }: Before,
+  { entries, isPaged, lost }: Before,
 ): ListEvidence {
   const doubt = doubtOf(walk, end)
   const { probed, endInPage, statesNothing } = end
@@ -46,10 +49,11 @@ export function evidenceOf(
   const items = foundIn(walk)
   const { grade, why } = gradeOf({ ...end.seen, items })
   if (grade !== 'unproved') return { grade, why, ...more }
-  if (items < paged) return { grade: 'cut', why: `${why}; it had ${paged} items on several pages`, ...more }
-  if (lost === 0 || !isUsualSize(items)) return { grade, why, ...more }
-  const lacking = `${counted(lost, 'stored item is', 'stored items are')} not in it, and may be behind its last page`
-  return { grade: 'cut', why: `${why}; ${lacking}`, ...more }
+  const mayBeBehind = items < entries || (lost > 0 && isUsualSize(items))
+  if (!mayBeBehind) return { grade, why, ...more }
+  const missing = `${counted(lost, 'stored item is', 'stored items are')} not in it, and may be behind its last page`
+  const because = isPaged ? `it had ${entries} items on several pages` : missing
+  return { grade: 'cut', why: `${why}; ${because}`, ...more }
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */

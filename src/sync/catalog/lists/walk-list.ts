@@ -65,9 +65,10 @@ export async function walkCatalogList(
   const before = { known, judged, stored }
   try {
     const end = await walkUntilSteady(context, target, walk, pages, before)
-    const paged = all.length > 1 ? (stored?.entries ?? 0) : 0
+    const entries = all.length > 1 ? (stored?.entries ?? 0) : 0
+    const isPaged = all.filter((page) => !isCarried(page)).length > 1
     const lost = stored === null || end.seen === null ? 0 : store.catalog.countGone(stored.id, canonical)
-    const evidence = evidenceOf(walk, end, judged, { paged, lost })
+    const evidence = evidenceOf(walk, end, judged, { entries, isPaged, lost })
     let frame = await learnedFrame(context, target, walk, end, known)
     const same = walk.kept === walk.count && walk.count === pages.length
     frame =
