@@ -68,6 +68,7 @@ export function startNode(options: NodeOptions): FleetNode {
   const turn = async (): Promise<void> => {
     turnedAt = performance.now()
     await performTurn(options, state)
+    if (ending.now) return // what was under way did not fail
     await findLeader(state)
     onReport(reportOf(keeper, state))
     const { newest, applied } = state

@@ -150,7 +150,7 @@ export function createRelayOutbox(db: Db) {
      * targets that are forgotten: those of which the last event was given up long ago.
      */
     prune: inOne((before: number): UnsetTarget[] => {
-      const upTo = sql.oldest.get(before) ?? null
+      const upTo = sql.oldest.get({ before, ahead: before + (RELAY_DAYS + 1) * DAY_MS }) ?? null
       if (upTo !== null) {
         sql.countGivenUp.run({ upTo })
         sql.giveUp.run(upTo)
@@ -189,10 +189,12 @@ function prepareWrites(db: Db) {
        FROM relay_delivery d JOIN relay_event e ON e.id = d.event
        WHERE d.target = ? AND (d.due_at <= ? OR d.due_at > ?) ORDER BY d.due_at, d.event LIMIT ?`,
     ),
+    // One that is dated in the future, by a clock that was ahead, keeps itself and those behind it no longer than these are young.
     oldest: db
-      .prepare<[number], number | null>(
-        `SELECT max(id) FROM relay_event
-         WHERE id < coalesce((SELECT min(id) FROM relay_event WHERE created_at >= ?), 9223372036854775807)`,
+      .prepare<{ before: number; ahead: number }, number | null>(
+        `SELECT max(id) FROM relay_event WHERE id < coalesce((SELECT min(id) FROM relay_event AS one
+           WHERE created_at >= @before AND NOT (created_at > @ahead AND EXISTS
+             (SELECT 1 FROM relay_event WHERE id > one.id AND created_at < @before))), 9223372036854775807)`,
       )
       .pluck(),
     countGivenUp: db.prepare(

@@ -26,6 +26,8 @@ interface Scene {
   busy: number
   /** Milliseconds by which the clock of its lease is ahead. */
   later: number
+  /** Whether a look waits until the end, which it does not survive. */
+  isWaiting: boolean
 }
 
 /** A node over a store in memory, with generations that a test sets. */
@@ -37,6 +39,8 @@ function open(
   leaseMs?: number,
 ) {
   const reports: NodeReport[] = []
+  const ended = Promise.withResolvers<never>()
+  ended.promise.catch(() => undefined)
   const store = bucket.client()
   const generations: Generations = {
     stored: () => 0,
@@ -44,6 +48,7 @@ function open(
       onProgress({ newest: scene.newest })
       scene.followed += 1
       scene.looks.push(performance.now())
+      if (scene.isWaiting) return ended.promise
       const { newest, refused } = scene
       const known = { newest, applied: newest, prepared: newest?.generation ?? 0 }
       const refusal = refused === null ? null : { refused, message: `it is ${refused}` }
@@ -87,7 +92,8 @@ function open(
     if (found === undefined) throw new Error('unreachable')
     return found
   }
-  return { node, until, reports, bucket }
+  const stopWaiting = (): void => ended.reject(new Error('The operation was aborted'))
+  return { node, until, reports, bucket, stopWaiting }
 }
 
 function leaseOf(name: string): Buffer {
@@ -104,6 +110,7 @@ const scene = (more: Partial<Scene> = {}): Scene => ({
   looks: [],
   busy: 0,
   later: 0,
+  isWaiting: false,
   ...more,
 })
 
@@ -145,6 +152,16 @@ longTest.each(['expired', 'ahead'])(
     expect(given.published.length).toBeGreaterThan(0)
   },
 )
+
+test('a node that is stopped while it waits for the time of a generation reports no failure', async () => {
+  const given = scene({ newest: facts(1, 1), isWaiting: true })
+  const { node, reports, stopWaiting } = open(given, 'reader')
+  await expect.poll(() => given.followed).toBe(1)
+  const stopped = node.stop()
+  stopWaiting()
+  await stopped
+  expect(reports.filter(({ failing }) => failing !== null)).toEqual([])
+})
 
 longTest('a reader reads the lease when another mirror leads, and not with each look', async () => {
   const given = scene({ newest: facts(1, 1) })

@@ -385,6 +385,26 @@ describe('a relay target', () => {
     expect(to.got.length).toBeGreaterThan(10)
   })
 
+  longTest('that never works again loses its events also behind one that a clock a year ahead had dated', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url] })
+    made.pass(365 * DAY)
+    made.deliver('msg_1')
+    await made.round()
+    made.pass(-365 * DAY)
+    made.deliver('msg_2')
+    for (let hours = 0; hours < 92; hours += 4) {
+      await made.round()
+      made.pass(4 * 60 * MINUTE)
+    }
+    expect(stateOf(made)).toMatchObject({ pending: 2, givenUp: 0 })
+    for (let hours = 0; hours < 16; hours += 4) {
+      await made.round()
+      made.pass(4 * 60 * MINUTE)
+    }
+    expect(stateOf(made)).toMatchObject({ state: 'failing', pending: 0, givenUp: 2 })
+  })
+
   test.each([
     ['a month', 30 * DAY],
     ['some hours', 600 * MINUTE],

@@ -47,7 +47,7 @@ const DATE_HOURS = 6
 const DRAFT = '.patchmirror-export.zip'
 
 /**
- * Exports the published state into the outbox: a full bundle when the last one is `fullDays` old, else a delta since it; a thin
+ * Exports the published state into the outbox: a full bundle when the last one is `fullDays` old or lacks a key, else a delta since it; a thin
  * one where receipts say that the newest file has arrived.
  * Returns null if the state is there already, with a date within `DATE_HOURS`, or nothing is published. Throws as
  * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was restored from a backup.
@@ -179,10 +179,13 @@ function refuseRestored(files: readonly OutboxFile[], { mirror, last }: Publishe
   )
 }
 
-/** Reports whether the full bundle is too old to build on, or unreadable. */
-async function ageOf({ folder, settings, now }: OutboxDeps, { name, sequence }: OutboxFile): Promise<boolean> {
+/**
+ * Reports whether the full bundle is too old to build on, unreadable, or without a key that signs now: target mirrors that trust no
+ * other one could not begin with it.
+ */
+async function ageOf({ folder, settings, keys, now }: OutboxDeps, { name, sequence }: OutboxFile): Promise<boolean> {
   const manifest = await readManifest(join(folder, name))
-  if (manifest === null) return true
+  if (manifest === null || keys.some(({ id }) => !manifest.keys.includes(id))) return true
   const until = Date.parse(manifest.createdAt) + settings.fullDays * DAY_MS
   return manifest.kind !== 'full' || manifest.sequence !== sequence || until <= now()
 }

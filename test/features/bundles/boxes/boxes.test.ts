@@ -20,7 +20,7 @@ import { type OutboxFile, fillOutbox, keptFiles, listOutbox } from '../../../../
 import { refusalOf } from '../../../../src/features/bundles/format/refusal.ts'
 import { MirrorError } from '../../../../src/base/errors.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
-import { keyPair, scratch, writeBundle } from '../fixtures.ts'
+import { keyPair, refusal, scratch, trust, writeBundle } from '../fixtures.ts'
 import { below, carry, folder, signer } from '../air-gap.ts'
 import { watch } from '../watched-inbox.ts'
 import { longTest, test } from '../../../support/tables.ts'
@@ -82,6 +82,21 @@ describe('the outbox', () => {
     renameSync(`${box}-unmounted`, box)
     expect((await fill())?.kind).toBe('delta')
     await bench.close()
+  })
+
+  test('gets a full bundle when a key signs that did not sign the last one, and none when one is left out', async () => {
+    const bench = await above()
+    const box = join(folder(), 'out')
+    const next = keyPair(folder(), 'next')
+    const fill = async (...keys: ReturnType<typeof signer>[]) => {
+      const common = { settings, folder: box, dataDir: bench.dir, trustRoot: [], program: 'test', now: Date.now }
+      return (await fillOutbox({ ...common, keys }))?.kind ?? null
+    }
+    expect(await fill(signer())).toBe('full')
+    expect(await fill(signer(), next)).toBe('full')
+    expect(await fill(next)).toBe(null)
+    const [name = ''] = readdirSync(box)
+    expect(await refusal([join(box, name)], trust([next], { now: Date.now }))).toBe(null)
   })
 
   longTest('begins again with a full bundle when the last one is damaged or no longer recorded', async () => {

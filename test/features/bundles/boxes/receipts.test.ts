@@ -9,7 +9,6 @@ import { describeBoxes } from '../../../../src/cli/mirror/status/lines.ts'
 import { type OutboxFile, fillOutbox, keptFiles } from '../../../../src/features/bundles/boxes/outbox.ts'
 import { writeReceipt } from '../../../../src/features/bundles/boxes/receipts.ts'
 import { startBoxesThread } from '../../../../src/features/bundles/boxes/thread.ts'
-import { createKeyFiles } from '../../../../src/features/bundles/format/keys.ts'
 import { acquireLock } from '../../../../src/store/database/lock.ts'
 import { openWriter } from '../../../../src/store/database/open.ts'
 import { loadQuick } from '../../../support/limits.ts'
@@ -252,8 +251,7 @@ longTest('what fails a delta of any form stays the failure of its export', async
 
 /** Runs the thread of the daemon until it has filled an outbox; returns what it says of it. */
 async function runThread(dir: string, out: string): Promise<BoxesStatus> {
-  const key = join(folder(), 'key.pem')
-  createKeyFiles(key)
+  const { path: key } = signer() // another one would bring a full bundle
   const named = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_BUNDLE_OUTBOX: out, PATCHMIRROR_BUNDLE_SIGNING_KEYS: key }
   const env = { ...named, PATCHMIRROR_BUNDLE_FULL_DAYS: '90' } // the sandbox is weeks behind
   const none = (): void => undefined
