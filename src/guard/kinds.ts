@@ -261,7 +261,7 @@ function loweredSeverities(differences: readonly RecordDifference[]): SeverityCh
 
 /**
  * Says that the level by which findings of a record count is lower, or that there is none any more; null: neither. One severity may
- * hide another: that of the record counts before those of its packages, and a vector of CVSS 2 has no level.
+ * hide another: that of the record counts before those of its packages, and a vector of CVSS 2 counts where there is no later one.
  */
 function loweredLevel(before: unknown, after: unknown): string | null {
   const { level: old } = severityOf(fieldsOf(before))

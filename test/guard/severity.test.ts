@@ -5,6 +5,7 @@ const CRITICAL = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H
 const LOW = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:P/AC:H/PR:H/UI:R/S:U/C:L/I:N/A:N' }
 const NEWER = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N' }
 const OLDER = { type: 'CVSS_V2', score: 'AV:N/AC:L/Au:N/C:C/I:C/A:C' }
+const NUMBER = { type: 'Example', score: '7' }
 const HIGH = { type: 'Ubuntu', score: 'high' }
 
 interface Severities {
@@ -29,7 +30,8 @@ const because = (before: Severities, after: Severities) =>
   )
 
 test('A severity that takes the place of one that counts, and has no level or a lower one, is doubted', () => {
-  expect(because({ own: [CRITICAL] }, { own: [OLDER] })).toEqual(['findings have no level any more, of critical'])
+  expect(because({ own: [CRITICAL] }, { own: [NUMBER] })).toEqual(['findings have no level any more, of critical'])
+  expect(because({ own: [CRITICAL] }, { own: [OLDER] })).toEqual(['findings are of level high, and were of critical'])
   const hidden = ['findings are of level low, and were of critical']
   expect(because({ ofPackage: [CRITICAL] }, { ofPackage: [CRITICAL], own: [LOW] })).toEqual(hidden)
   expect(because({ own: [HIGH] }, { own: [HIGH], word: 'LOW' })).toEqual([

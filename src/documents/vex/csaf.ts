@@ -60,8 +60,11 @@ function wordsOf(given: GivenStatement | undefined, tree: ProductTree, most: num
   return { vulnerability, status, justification, note, products: named, productCount: products.length }
 }
 
-/** A platform that is an operating system, as its CPE says: what is installed on it is named by its own package URL. */
-const OPERATING_SYSTEM = /^cpe:(?:\/|2\.3:)o:/i
+/**
+ * A platform that is an operating system, as its CPE says, or a part of Red Hat’s, whose parts but BaseOS have the CPE of
+ * an application: what is installed on it is named by its own package URL.
+ */
+const OPERATING_SYSTEM = /^cpe:(?:\/|2\.3:)(?:o:|a:redhat:(?:enterprise_linux|rhel_(?:aus|e4s|els|eus|tus)\w*):)/i
 
 /**
  * Returns a product by its package URLs, and a component of another product as that. Where the other product has none, what

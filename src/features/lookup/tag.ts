@@ -188,7 +188,9 @@ export function artifactParts(
     empty: 'there are no artifacts',
   }
   if (reasons.length === 0) return [table]
-  return [table, { kind: 'facts', title: 'why they are not stored, or not those of now', rows: reasons }]
+  const isOld = artifacts.some(({ state, why }) => state === 'stored' && why !== null)
+  const title = `why they are not stored${isOld ? ', or not those of now' : ''}`
+  return [table, { kind: 'facts', title, rows: reasons }]
 }
 
 function artifactRows(artifact: Artifact, withLinks: boolean): (Value | Value[])[][] {

@@ -153,6 +153,12 @@ test('CSAF is read by its products, their status, and what they are components o
     [part, [IMAGE.replaceAll('a'.repeat(64), 'b'.repeat(64))], false],
     [part, [], false],
     [{ ...system, cpe: 'cpe:/o:redhat:enterprise_linux:9::baseos' }, [], true],
+    [{ ...system, cpe: 'cpe:/a:redhat:enterprise_linux:9::appstream' }, [], true], // a part of the operating system
+    [{ ...system, cpe: 'cpe:2.3:a:redhat:enterprise_linux:9:*:appstream:*:*:*:*:*' }, [], true],
+    [{ ...system, cpe: 'cpe:/a:redhat:rhel_eus:9.2::appstream' }, [], true],
+    [{ ...system, cpe: 'cpe:/a:redhat:rhel_eus_long_life:6.7' }, [], true],
+    [{ ...system, cpe: 'cpe:/a:redhat:enterprise_linux_ai:9' }, [], false],
+    [{ ...system, cpe: 'cpe:/a:example:enterprise_linux:9' }, [], false],
     [{ ...system, cpe: 'cpe:/a:redhat:openshift:4' }, [], false], // which product that is is not known
     [{ ...system, status: { known_affected: ['both'] } }, [], false],
   ]

@@ -126,8 +126,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('of VEX statements of one time the one that rules out counts', {
     file: 'src/documents/vex/rule.ts',
-    from: 'one.at === before.at ? !before.isOpen',
-    to: 'one.at === before.at ? before.isOpen',
+    from: 'own === other ? !before.isOpen',
+    to: 'own === other ? before.isOpen',
     tests: ['test/documents/vex/rule.test.ts'],
   }),
   mutation('a statement of another tag on a component counts although this tag says otherwise', {
