@@ -1,13 +1,18 @@
 import { expect, test } from 'vitest'
 import { openWriter } from '../../../src/store/database/open.ts'
+import type { FleetStatus } from '../../../src/base/reports/fleet.ts'
 import { openFleet, untilFleet } from '../../support/fleet/daemons.ts'
 
 test('a reader whose data are damaged is filled again by its fleet after the repair that the advice names', async () => {
   const { world, env } = await openFleet(5)
   const leader = await world.host(env('a', 'auto'))
-  await untilFleet(leader, ({ served }) => served > 0)
+  for (const source of ['osv', 'feeds', 'catalog']) await leader.said(new RegExp(`${source} sync: complete`))
+  const isDone = ({ served, seen, holdingBackSince }: FleetStatus): boolean =>
+    served > 0 && served === seen && holdingBackSince === null
+  const { served: last } = await untilFleet(leader, isDone)
   const reader = await world.host(env('b', 'reader'))
-  await untilFleet(reader, ({ served }) => served > 0)
+  await untilFleet(reader, ({ served }) => served === last)
+  await leader.close()
   await reader.close()
   Object.assign(world.env, env('b', 'reader'))
   const digest = (await world.patchmirror('status', '--digest')).out
