@@ -96,19 +96,30 @@ export function nameStorageError(error: unknown, dataDir: string | null, path?: 
   return new MirrorError('storage', text, { cause: error })
 }
 
-/** Says which file of a database this user may not read and write, though SQLite names none; null: each, or not known. */
+/**
+ * Says which file of a database this user may not read and write, though SQLite names none; null: each, or not known, as in a folder
+ * that this user may not enter.
+ */
 function closedPart(file: string): string | null {
   for (const path of [file, `${file}-wal`, `${file}-shm`]) {
     try {
       accessSync(path, constants.R_OK | constants.W_OK)
     } catch (error) {
-      const owner = systemCode(error) === 'EACCES' ? statSync(path, { throwIfNoEntry: false })?.uid : undefined
-      if (owner === undefined) continue
+      const owner = systemCode(error) === 'EACCES' ? ownerOf(path) : null
+      if (owner === null) continue
       const is = owner === process.geteuid?.() ? 'is closed to this user by its mode' : `belongs to user ${owner}`
       return `${path} ${is}: run the command as the user of the daemon, who has to own all files of the folder ("chown")`
     }
   }
   return null
+}
+
+function ownerOf(path: string): number | null {
+  try {
+    return statSync(path).uid
+  } catch {
+    return null
+  }
 }
 
 function damaged(file: string | null, why: string, cause: unknown): MirrorError {
