@@ -180,7 +180,7 @@ async function fetchList(session: Session, path: string, maxBytes: number): Prom
     kept: (): void => undefined,
   }
   const learned = { items: null, onward: null, cursorPath: null, cut: null }
-  const known = { ...learned, probed: UNPROBED, graded: false, endInPage: false, statesNothing: false }
+  const known = { ...learned, probed: UNPROBED, graded: false, endInPage: false, statesNothing: null }
   const options = {
     limit: PAGE_SIZE,
     maxBytes,

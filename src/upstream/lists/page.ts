@@ -63,8 +63,8 @@ export interface KnownList {
   graded: boolean
   /** Whether the last page itself showed the end: only then an unchanged one shows it again. */
   endInPage: boolean
-  /** Whether what its pages state of an end, or a total, says nothing. */
-  statesNothing: boolean
+  /** Whether what its pages state of an end, or a total, says nothing; null: not known. */
+  statesNothing: boolean | null
 }
 
 /** Returns whether an unchanged last page shows that the list ends as it did. */

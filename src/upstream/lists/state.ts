@@ -45,8 +45,8 @@ export interface WalkState {
   seen: Omit<Seen, 'items' | 'total' | 'more' | 'unread'> & { more: string[] }
   /** What probes showed; null: none were sent, or they were not answered. */
   probed: Probed | null
-  /** Whether pages state an end, or a total, that says nothing: a page of one item states the same. */
-  statesNothing: boolean
+  /** Whether pages state an end, or a total, that says nothing: a page of one item states the same; null: not known. */
+  statesNothing: boolean | null
   /** Whether the page of one item, which was asked for, names the next one in a header. */
   oneByHeader: boolean
 }

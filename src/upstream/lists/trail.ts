@@ -46,8 +46,8 @@ export function createTrail(options: TrailOptions, ask: Ask) {
     probed: (): Probed | null => way.probed,
     /** Whether the last page itself shows the end. */
     isEndInPage: (): boolean => isEndInPage(way),
-    /** Whether what its pages state of an end, or a total, says nothing. */
-    statesNothing: (): boolean => way.statesNothing,
+    /** Whether what its pages state of an end, or a total, says nothing; null: not known. */
+    statesNothing: (): boolean | null => way.statesNothing,
     /** A page of one item; null: the walk did not ask for it. */
     askedOne: (): Promise<ReadPage | null> | null => seeker.askedOne(),
     /** Whether pages are requested by a number of items or pages: then a page that is not there is behind the last. */
@@ -263,7 +263,6 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const isVoid = (isStated || isCounted) && (await isMeaningless(search, page))
   if (end !== null && !isVoid) return endBy(way, end)
   if (isCounted && !isVoid) return endBy(way, 'counted')
-  way.statesNothing ||= isVoid
   const isBeyond = way.pages > 1 && openSigns(way, page, true).length === 0
   if (items.length === 0 && shape.more !== true && (isBeyond || seen.more.length === 0))
     return endBy(way, isBeyond ? 'empty' : null)
@@ -277,13 +276,15 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
 
 /**
  * Returns whether the end, or the total, that a first page states says nothing, where it is as long as pages usually are: a page of
- * one item states the same of itself.
+ * one item states the same of itself. It is asked for once for each list.
  */
 async function isMeaningless({ way, seeker }: Searching, { items, total }: ReadPage): Promise<boolean> {
-  if (way.pages > 1 || items.length < 2 || !isUsualSize(items.length)) return false
+  if (way.statesNothing !== null || way.pages > 1 || items.length < 2 || !isUsualSize(items.length)) return false
   const one = await ifAnswered(seeker.one(), null)
-  if (one?.items.length !== 1 || saysNext(one)) return false
-  return total === null ? one.shape.more === false : one.total === 1
+  if (one?.items.length !== 1) return false
+  const isSame = total === null ? one.shape.more === false : one.total === 1
+  way.statesNothing = isSame && !saysNext(one)
+  return way.statesNothing
 }
 
 /** Returns whether a page counts more items than were read, whatever else it says. */

@@ -79,8 +79,8 @@ export interface WalkEnd {
   probed: Probed | null
   /** Whether the last page itself showed how the list ends, now or when it was last read. */
   endInPage: boolean
-  /** Whether what its pages state of an end, or a total, says nothing. */
-  statesNothing: boolean
+  /** Whether what its pages state of an end, or a total, says nothing; null: not known. */
+  statesNothing: boolean | null
   /** A page of one item, where the walk asked for it; null: it is refused. */
   one?: ReadPage | null
   /** Number of items by the last page; null when it is unknown, or the page is unchanged. */
@@ -307,7 +307,7 @@ async function endOf(
   { total, seen }: Pick<WalkEnd, 'total' | 'seen'>,
 ): Promise<WalkEnd> {
   const found = lacks === null ? seen : { ...trail.seen(), lacks }
-  const whole = found === null ? null : { ...found, total: trail.statesNothing() ? null : total }
+  const whole = found === null ? null : { ...found, total: trail.statesNothing() === true ? null : total }
   const grade = whole === null ? null : gradeOf(whole)
   const cut = grade?.grade === 'cut' ? grade.why : null
   const isShown = cut !== null || (grade?.grade === 'proved' && trail.isEndInPage())

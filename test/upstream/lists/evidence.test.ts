@@ -18,7 +18,7 @@ const NEW: KnownList = {
   probed: null,
   graded: false,
   endInPage: false,
-  statesNothing: false,
+  statesNothing: null,
 }
 
 /** A service with one list in a form, without a network between. It confirms the bodies that it is asked about. */

@@ -14,7 +14,7 @@ export interface ListEvidence {
   /** Whether the last page itself shows the end, so that an unchanged one does; absent: not known. */
   endInPage?: boolean
   /** Whether what its pages state of an end, or a total, says nothing; absent: not known. */
-  statesNothing?: boolean
+  statesNothing?: boolean | null
 }
 
 /** Returns the stored evidence of a list; null when it was never judged. */

@@ -189,7 +189,7 @@ function walkOptions(
       probed: judged?.probed ?? null,
       graded: judged !== null,
       endInPage: judged?.endInPage === true,
-      statesNothing: judged?.statesNothing === true,
+      statesNothing: judged?.statesNothing ?? null,
     },
     now: () => performance.now(), // by elapsed time: a clock that is set does not end a walk
   }
