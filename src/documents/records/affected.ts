@@ -218,11 +218,11 @@ type Place = 'start' | 'end' | { readonly key: unknown }
  */
 function* isIncluded(
   events: unknown,
-  { text, keyOf }: AskedVersion,
+  version: AskedVersion,
   order: VersionOrder,
   pace: Pace,
 ): Steps<'affected' | 'clear' | 'bounds'> {
-  const key = keyOf(order)
+  const key = version.keyOf(order)
   let last: Event | null = null
   let next: Event | null = null
   let isOpen = false
@@ -258,7 +258,8 @@ function* isIncluded(
   if (last?.kind === 'introduced') return !isOpen || isEndNext ? 'affected' : 'bounds'
   // An introduction that cannot be read may be before the version.
   if (isUnbegun) return 'bounds'
-  const isFixed = last?.kind === 'fixed' && (compareToPlace(key, last.place, order) === 0 || isOfLine(text, last.text))
+  const isFixed =
+    last?.kind === 'fixed' && (compareToPlace(key, last.place, order) === 0 || isOfLine(version.text, last.text))
   return !isEndNext || (isFixed && next?.kind === 'fixed') ? 'clear' : 'bounds'
 }
 

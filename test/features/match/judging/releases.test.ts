@@ -244,10 +244,7 @@ test('a component none of whose records can be compared is not judged, with the 
   ])
   expect(await whyNot('pkg:npm/commits@1.0.0')).toEqual([['not_compared', 'they name commits alone']])
   expect(await whyNot('pkg:npm/bounds@1.0.0')).toEqual([
-    [
-      'not_compared',
-      'they name versions that cannot be read, or ranges without a first version, or with several ends',
-    ],
+    ['not_compared', 'they name versions that cannot be read, or ranges without a first version, or with several ends'],
   ])
   expect(await whyNot('pkg:npm/empty@1.0.0')).toEqual([['not_compared', 'they name no versions']])
   expect(await whyNot('pkg:conan/mixed@1.2.11')).toEqual([
