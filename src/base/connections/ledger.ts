@@ -51,7 +51,7 @@ export function createLedger(limit: number) {
       return entry
     },
     change,
-    remove(entry: LedgerEntry): void {
+    remove: (entry: LedgerEntry): void => {
       entry.state = 'over'
       change(entry, -entry.bytes)
       entries.delete(entry)

@@ -40,7 +40,7 @@ export function createEdgePurges(options: PurgeOptions) {
      * Purges tags in every target, now and again later: an edge may have filled itself meanwhile from a request that was
      * under way, or from a reader that lagged. Returns at once.
      */
-    purge(tags: readonly string[]): void {
+    purge: (tags: readonly string[]): void => {
       if (targets.length === 0 || tags.length === 0) return
       purge(tags)
       const timer = setTimeout(() => {
@@ -50,7 +50,7 @@ export function createEdgePurges(options: PurgeOptions) {
       later.add(timer)
     },
     status: (): readonly EdgeTargetStatus[] => targets.map((target) => target.status()),
-    close(): void {
+    close: (): void => {
       for (const timer of later) clearTimeout(timer)
       for (const target of targets) target.close()
     },

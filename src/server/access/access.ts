@@ -279,7 +279,7 @@ export function createAttempts(limits: AttemptLimits, now: () => number) {
   }
   return {
     /** Counts one more failure. `wait`: seconds until the client is heard again, 0 while it is within the limit. */
-    fail(client: string): { readonly wait: number; readonly first: boolean } {
+    fail: (client: string): { readonly wait: number; readonly first: boolean } => {
       const at = now()
       const window = windowOf(client, at)
       window.count++

@@ -37,7 +37,7 @@ export function createLinks(secrets: LinkSecrets, now: () => number) {
       .digest('base64url')
   return {
     /** The signed request target: `path?expires=…&as-of=…&type=…&signature=…`, date and type where there are any; put a base URL before it. */
-    signLink({ path, expiresAt, asOf, type }: LinkToSign): string {
+    signLink: ({ path, expiresAt, asOf, type }: LinkToSign): string => {
       const isTime = (time: number): boolean => Number.isSafeInteger(time) && time >= 0
       if (!/^\/[!-"$->@-~]*$/.test(path) || !isTime(expiresAt) || !isTime(asOf ?? 0))
         throw new Error(`this cannot be signed as a link: ${path} ${expiresAt}`)
@@ -51,7 +51,7 @@ export function createLinks(secrets: LinkSecrets, now: () => number) {
     /** When a link made now should end, unix seconds: at least 15 minutes on. */
     expiry: (): number => Math.ceil((now() / 1000 + LINK_SECONDS) / STEP_SECONDS) * STEP_SECONDS,
     /** Judges a request target, as it came. */
-    verifyLink(target: string): LinkCheck {
+    verifyLink: (target: string): LinkCheck => {
       const given = readLink(target)
       if (given === null) return { state: 'forged' }
       const signature = Buffer.from(given.signature)

@@ -83,7 +83,7 @@ export function createSecrets(options: SecretsOptions) {
         .map(({ signing }) => signing)
     },
     /** Returns what is wrong with the file that was read before; null: nothing. */
-    fault(): SecretFault | null {
+    fault: (): SecretFault | null => {
       look()
       if (refused !== null) return { fault: refused.what, kept: true }
       return isMissed ? { fault: 'is not there any more', kept: false } : null

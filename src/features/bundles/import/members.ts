@@ -66,7 +66,7 @@ export function createContents(
     /** Does the same by size and CRC-32 alone, for a caller that compares a digest of the content. */
     streamContent: (name: string): AsyncIterable<Buffer> => verifiedChunks(source, findStored(name), false),
     /** Returns a stored member as a source. Its bytes are not verified here. Throws `bundle` if it is missing. */
-    source(name: string): ByteSource {
+    source: (name: string): ByteSource => {
       const { member, place } = findStored(name)
       return within(source, member, place.dataAt)
     },
