@@ -1,4 +1,4 @@
-import { ownsResource, resourceOf } from '../../base/domain/resources.ts'
+import { listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
 import { isDocument } from './answers/plan.ts'
@@ -40,22 +40,19 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
     const list = id === null ? null : catalog.readList(path)
     if (list === null || catalog.countGone(list.id, path) === 0) return []
     const found = { stored: list.entries, gone: [...catalog.eachGone(list.id, path)] }
-    const reason = isEmptied(resource.name, found) ? refuseAll(found) : reasonOf(context, found, 'items')
+    const [first] = catalog.eachWalked(id, path)
+    const isEmptied = first === undefined && path === listPathOf(resource) && LASTING.has(resource.name)
+    const reason = isEmptied ? refuseAll(found) : reasonOf(context, found, 'items')
     const why = reason === null ? null : `${path}: ${reason}`
     return [{ key: path, resource: resource.name, total: found.stored, gone: found.gone, reason: why }]
   })
 }
 
-/** Lists of what the service has, which it does not lose at once; an account may well lose its few keys or subscriptions. */
+/** What the service does not lose at once, however little it has; an account may well lose its few keys or subscriptions. */
 const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches'])
 
-/** Returns whether a run would empty such a list, however few items it had. */
-function isEmptied(resource: string, { stored, gone }: Gone): boolean {
-  return LASTING.has(resource) && stored > 1 && gone.length === stored
-}
-
 function refuseAll({ stored, gone }: Gone): string | null {
-  return refuseRemoval(stored, gone.length, { count: 0, fraction: 0 }, 'items')
+  return stored === 1 ? null : refuseRemoval(stored, gone.length, { count: 0, fraction: 0 }, 'items')
 }
 
 function reasonOf({ config }: CatalogContext, { stored, gone }: Gone, noun: string): string | null {

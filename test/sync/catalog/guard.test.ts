@@ -62,6 +62,24 @@ describe('a list that suddenly shrinks', () => {
     },
   )
 
+  longTest('to the tags of other images, or to other tags, is mirrored: it is not empty', async () => {
+    const made = await mirrored(SMALL)
+    const { service } = made.sandbox
+    const { catalog } = made.store
+    const path = '/v1/images/library/python/tags'
+    const { id = 0 } = catalog.readList(path) ?? {}
+    const tags = [...catalog.eachEntry(id)].map((entry) => entry.id)
+    expect(tags).toHaveLength(2)
+    for (const tag of tags) service.remove('tags', tag)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(catalog.readList(path)?.entries).toBe(0)
+    const before = service.ids('tags')
+    service.addTag()
+    for (const tag of before) service.remove('tags', tag)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
+
   longTest('is quarantined, and approve applies exactly that list', async () => {
     const { made, run } = await shrunk()
     expect(await made.run('catalog')).toMatchObject({
