@@ -125,10 +125,10 @@ function paragraphs(text: string): string[] {
     .flatMap((line) => (line.trim() === '' ? ['.PP'] : filled(line)))
 }
 
-/** Text in lines of at most 72 characters before escapes; the reader fills them again. */
+/** Text in lines of at most 78 characters; the reader fills them again. */
 function filled(text: string): string[] {
-  const lines = text.trim().match(/\S.{0,70}\S(?=\s|$)|\S+/g) ?? []
-  return lines.map(plain)
+  const lines = escaped(text.trim()).match(/\S.{0,76}\S(?=\s|$)|\S+/g) ?? []
+  return lines.map(protectedStart)
 }
 
 /** Lines that keep their breaks. */
@@ -138,8 +138,15 @@ function block(lines: readonly string[]): string[] {
 
 /** Text of a line: nothing in it is an instruction, and its hyphens can be copied. */
 function plain(text: string): string {
-  const escaped = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll('…', '...').replaceAll('"', '\\(dq')
-  return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped
+  return protectedStart(escaped(text))
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll('…', '...').replaceAll('"', '\\(dq')
+}
+
+function protectedStart(line: string): string {
+  return /^[.']/.test(line) ? `\\&${line}` : line
 }
 
 /** Text as one argument of a macro. */
