@@ -3,8 +3,8 @@ import { NOT_NAMED, findTags, referenceOfPurl } from '../../server/lookup/named.
 import { MirrorError } from '../../base/errors.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
+import { isOfImage, platformGap } from '../../documents/sboms/platforms.ts'
 import { readListedImage } from '../../documents/vex/images.ts'
-import { type ProductName, isForPlatforms, readProductName } from '../../documents/vex/products.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { LookupCall } from './snapshot.ts'
 
@@ -27,22 +27,21 @@ export function sbomsOfTag(stored: Pick<LookupCall, 'reads' | 'use'>, name: stri
 
 type ListedImages = NonNullable<ReturnType<typeof readListedImage>>['images']
 
-/** Returns those of a tag's SBOMs that are of the platform whose digest is asked for; where none is, all, as those of another one. */
+/** Returns those of a tag's SBOMs that are of the platform whose digest is asked for; where none is, all, with what they do not say. */
 function ofPlatform(sboms: readonly InputSbom[], name: string, images: ListedImages): InputSbom[] {
   const [, asked = ''] = /(sha\d{3}:[\da-f]{8,})$/i.exec(referenceOfPurl(name) ?? name) ?? []
-  const [image, ...more] = images.filter(
-    ({ digest, isPlatform }) => isPlatform && digest.startsWith(asked.toLowerCase()),
+  const isAsked = ({ digest }: ListedImages[number]): boolean => asked !== '' && digest.startsWith(asked.toLowerCase())
+  const [image, ...more] = images.filter((one) => one.isPlatform && isAsked(one))
+  const isOf = (one: ListedImages[number]) => (sbom: InputSbom) => isOfImage(sbom.subjects, one, images)
+  const own = image === undefined || more.length > 0 ? [] : sboms.filter(isOf(image))
+  if (own.length > 0) return own
+  const isOther = image !== undefined && more.length === 0 && images.some((one) => sboms.some(isOf(one)))
+  const gap = platformGap(
+    images,
+    sboms.map(({ subjects }) => subjects),
   )
-  if (asked === '' || image === undefined || more.length > 0) return [...sboms]
-  const isIndex = (digest: string): boolean => images.some((one) => one.digest === digest && !one.isPlatform)
-  const named = sboms.map((sbom) => ({ sbom, names: sbom.subjects.flatMap((purl) => readProductName(purl) ?? []) }))
-  const isOwn = (one: ProductName): boolean =>
-    one.digest === image.digest || (isIndex(one.digest) && isForPlatforms(one, [image.arch], true))
-  const own = named.filter(({ names }) => names.some(isOwn))
-  if (own.length > 0) return own.map(({ sbom }) => sbom)
-  const isOther = ({ digest }: ProductName): boolean => isIndex(digest) || images.some((one) => one.digest === digest)
-  const ofAnother = `the SBOM is of another platform of the image than ${image.digest}`
-  return named.map(({ sbom, names }) => (names.some(isOther) ? { ofAnother, ...sbom } : sbom))
+  const ofAnother = isOther ? `the SBOM is of another platform of the image than ${image.digest}` : gap
+  return ofAnother === null ? [...sboms] : sboms.map((sbom) => ({ ofAnother, ...sbom }))
 }
 
 /** Returns the id of the tag that a name, digest or id names. Throws `not_found` where it names none or several. */

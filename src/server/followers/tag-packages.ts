@@ -1,7 +1,9 @@
 import { TAGS } from '../../base/domain/resources.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { readMirroredSbom, sbomDigestsOf, sbomPathOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
+import { platformGap } from '../../documents/sboms/platforms.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
+import { readListedImage } from '../../documents/vex/images.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import { sbomGapWords } from '../../store/findings/words.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -53,12 +55,11 @@ export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string,
     const message = `no SBOM of ${name} is stored here${isComing ? ' yet' : ''}: ${sbomPathOf(tag.id)} answers why`
     throw new MirrorError(isComing ? 'not_ready' : 'not_found', message)
   }
-  const old = whySbomOld({ catalog }, tag.id)
-  const more = old === null ? {} : { ofAnother: old }
-  return packagesIn(
-    digests.map((digest) => ({ ...readMirroredSbom({ catalog }, digest, name, maxBytes), ...more })),
-    name,
-  )
+  const sboms = digests.map((digest) => readMirroredSbom({ catalog }, digest, name, maxBytes))
+  const images = readListedImage(catalog, tag.id)?.images ?? []
+  const subjects = sboms.map((one) => one.subjects)
+  const ofAnother = whySbomOld({ catalog }, tag.id) ?? platformGap(images, subjects)
+  return packagesIn(ofAnother === null ? sboms : sboms.map((one) => ({ ...one, ofAnother })), name)
 }
 
 /** Whether a tag without an SBOM may get one by a later sync: it is in scope, and the service was not asked, or did not answer. */

@@ -53,6 +53,7 @@ const TABLES = `
     subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes, and its BOM-Link
     refusal TEXT,                 -- why it is not judged; null: it is
     sbom_gap TEXT,                -- why its SBOMs may not list all of it, in words; null: nothing says so
+    platform_gap TEXT,            -- of which platforms of its image they say nothing, in words; null: of none
     packages INTEGER NOT NULL,
     unidentified INTEGER NOT NULL, -- packages of which it is not known who they are
     all_releases INTEGER NOT NULL, -- packages judged by the records of all releases
@@ -146,7 +147,7 @@ const TABLES = `
 `
 
 /** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables, and of what VEX rules out. */
-export const FINDINGS_SCHEMA: Schema = { first: 13, steps: [TABLES] }
+export const FINDINGS_SCHEMA: Schema = { first: 14, steps: [TABLES] }
 
 /** Returns the database file; safe to delete while nothing runs. */
 export function findingsPath(dataDir: string): string {

@@ -28,6 +28,8 @@ export interface TagFindings extends FindingCounts {
   readonly refusal: string | null
   /** Why its SBOMs may not list all of it, in words; null: nothing says so. */
   readonly sbomGap: string | null
+  /** Of which platforms of its image they say nothing, in words; null: of none. */
+  readonly platformGap: string | null
   readonly packages: number
   /** Packages that are not judged, or not completely. */
   readonly notJudged: number
@@ -131,7 +133,7 @@ export interface LoggedFindings extends FindingChangeCounts {
 /** Follows the catalog's snapshot in the name of a state in which some documents of it could not be read. */
 export const UNREAD = ' unread'
 
-const TAG = `id, owner, name, sbom, subjects, refusal, sbom_gap AS sbomGap, packages, not_judged AS notJudged, unrecorded, unidentified,
+const TAG = `id, owner, name, sbom, subjects, refusal, sbom_gap AS sbomGap, platform_gap AS platformGap, packages, not_judged AS notJudged, unrecorded, unidentified,
   all_releases AS allReleases, binary_only AS binaryNameOnly, findings, fixable, critical, high, suppressed`
 const LOG = `seq, at, owner, name, cause, snapshot, found, found_fixable AS foundFixable, gone, gone_fixable AS goneFixable,
   fixes, fixes_gone AS fixesGone, findings, fixable, details`

@@ -32,7 +32,7 @@ export function createRecordTags(db: Db) {
       `SELECT t.owner FROM tag t
        WHERE t.refusal IS NULL
          AND t.id NOT IN (SELECT l.tag FROM finding f JOIN tag_component l ON l.component = f.component WHERE f.record = @record)
-         AND (t.sbom_gap IS NOT NULL OR t.packages <= t.unidentified
+         AND (t.sbom_gap IS NOT NULL OR t.platform_gap IS NOT NULL OR t.packages <= t.unidentified
            OR t.id IN (SELECT l.tag FROM uncompared u JOIN tag_component l ON l.component = u.component WHERE u.record = @record))`,
     )
     .pluck()

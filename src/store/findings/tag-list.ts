@@ -73,7 +73,7 @@ export function createTagList(db: Db) {
     ),
     /** Tags whose names begin with that of a repository and a colon. */
     listTagsOfRepository: all<[from: string, to: string, limit: number], OtherTag>(
-      `SELECT id, owner, name, sbom, subjects, refusal, sbom_gap AS sbomGap, binary_only AS binaryNameOnly FROM tag
+      `SELECT id, owner, name, sbom, subjects, refusal, coalesce(platform_gap, sbom_gap) AS sbomGap, binary_only AS binaryNameOnly FROM tag
        WHERE name >= ? AND name < ? ORDER BY name, owner LIMIT ?`,
     ),
     /** Packages that these tags list, and of which records are asked by these names: their own, or that of their source package. */

@@ -31,6 +31,8 @@ interface AskedTag {
   /** JSON: for each SBOM the package URLs of what it describes, and the further names of that. */
   readonly subjects: string
   readonly images: string
+  /** Of which platforms of its image the SBOMs say nothing, in words; null: of none. */
+  readonly platformGap: string | null
 }
 
 /** Creates reads and writes of what VEX says about the findings of tags. */
@@ -97,11 +99,16 @@ function createPlaces(db: Db) {
 
 function createImages(db: Db) {
   const { all, one, run } = queries(db)
-  const put = db.prepare('UPDATE tag SET images = ? WHERE id = ?')
+  const put = db.prepare('UPDATE tag SET images = ?, platform_gap = ? WHERE id = ?')
   return {
-    listAskedTags: all<[], AskedTag & { id: number }>('SELECT id, owner, subjects, images FROM tag'),
-    readAskedTag: one<[id: number], AskedTag>('SELECT owner, subjects, images FROM tag WHERE id = ?'),
-    putTagImages: (id: number, images: string): void => void put.run(images, id),
+    listAskedTags: all<[], AskedTag & { id: number }>(
+      'SELECT id, owner, subjects, images, platform_gap AS platformGap FROM tag',
+    ),
+    readAskedTag: one<[id: number], AskedTag>(
+      'SELECT owner, subjects, images, platform_gap AS platformGap FROM tag WHERE id = ?',
+    ),
+    putTagImages: (id: number, { images, platformGap }: Pick<AskedTag, 'images' | 'platformGap'>): void =>
+      void put.run(images, platformGap, id),
     /** Marks a tag: VEX is asked about it again. */
     markTag: run<[id: number]>('UPDATE tag SET vex_stale = 1 WHERE id = ?'),
   }

@@ -15,9 +15,11 @@ export interface KnownOfTags {
 
 /** Returns what is not known of a tag, in words; null: nothing of the kind. */
 export function tagGaps(tag: TagFindings, { withoutVex, whySbomOld }: KnownOfTags) {
-  const { owner, refusal, sbomGap } = tag
+  const { owner, refusal, sbomGap, platformGap } = tag
   const isJudged = refusal === null
-  const ofSbom = [isJudged ? whySbomOld(owner) : null, sbomGap].filter((gap) => gap !== null)
+  const ofSbom = [isJudged ? whySbomOld(owner) : null, isJudged ? platformGap : null, sbomGap].filter(
+    (gap) => gap !== null,
+  )
   return {
     sbomGap: ofSbom.length === 0 ? null : ofSbom.join('; '),
     recordGap: isJudged ? recordGapWords(tag) : null,

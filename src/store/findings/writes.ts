@@ -199,7 +199,7 @@ function createGapStore(db: Db) {
 }
 
 /** What is known of a tag when it is judged; what no record is about is counted when all tags are. */
-type JudgedTag = Omit<TagFindings, 'id' | 'unrecorded'>
+type JudgedTag = Omit<TagFindings, 'id' | 'unrecorded' | 'platformGap'>
 
 /** A tag, and whether VEX about it changed (1) since it was judged. */
 type KnownTag = Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'> & { readonly vexStale: number }

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { platformGap } from '../../../src/documents/sboms/platforms.ts'
 import { Database } from '../../../src/store/database/sqlite.ts'
 import { commandHost } from '../../support/hosted.ts'
-import { affecting, openFindingsBench, sbomOf } from '../findings/fixtures.ts'
+import { affecting, openFindingsBench, readFindings, sbomOf } from '../findings/fixtures.ts'
 
 const command = commandHost()
 const digestOf = (digit: string): string => `sha256:${digit.repeat(64)}`
@@ -37,7 +38,14 @@ test('a platform of an image is judged by its own SBOM, and by that of another o
     return { ids: found.findings?.map(({ id }) => id), gaps }
   }
   expect(await match(AMD)).toEqual({ ids: ['A-1'], gaps: [] })
-  expect(await match(INDEX)).toEqual({ ids: ['A-1'], gaps: [] })
+  const part = 'the SBOM is of amd64: nothing is known of the other platform of the image (arm64)'
+  expect(await match(INDEX)).toEqual({ ids: ['A-1'], gaps: [part] })
+  await bench.judge()
+  const listed = await command(['list', 'findings', '--json'], { PATCHMIRROR_DATA_DIR: dir }, dir)
+  const { tags } = JSON.parse(listed.out) as { tags: { id: string; sbomGap: string | null }[] }
+  expect(tags.filter(({ sbomGap }) => sbomGap !== null)).toMatchObject([{ id: tag, sbomGap: part }])
+  const uncertain = () => readFindings(dir, (reads) => reads.listTagsWith('B-2').uncertain)
+  expect(uncertain()).toEqual([tag])
   const foreign = { ids: ['A-1'], gaps: [`the SBOM is of another platform of the image than ${ARM}`] }
   for (const name of [ARM, ARM.slice(0, 20), `registry.example.com/any@${ARM}`])
     expect([name, await match(name)]).toEqual([name, foreign])
@@ -49,4 +57,27 @@ test('a platform of an image is judged by its own SBOM, and by that of another o
   expect(await match(ARM)).toEqual({ ids: ['B-1'], gaps: [] })
   expect(await match(AMD)).toEqual({ ids: ['A-1'], gaps: [] })
   expect((await command(['match', INDEX], { PATCHMIRROR_DATA_DIR: dir }, dir)).err).toContain('has 2 SBOMs')
+  sandbox.service.change('tags', tag, { manifests: manifests.slice(0, 1) })
+  await bench.crawl()
+  await bench.judge()
+  expect(uncertain()).toEqual([])
+})
+
+test('an SBOM is of all platforms of an image where it describes the index, and of an unknown one where it names no digest', () => {
+  const platform = (digest: string, arch: string) => ({ digest, arch, isPlatform: true })
+  const index = { digest: INDEX, arch: '', isPlatform: false }
+  const images = [index, platform(AMD, 'amd64'), platform(ARM, ''), platform(digestOf('c'), 'unknown')]
+  const gapOf = (...sboms: string[]) =>
+    platformGap(
+      images,
+      sboms.map((purl) => [purl]),
+    )
+  const purl = (digest: string, more = '') => `pkg:oci/i@${encodeURIComponent(digest)}${more}`
+  const unknown = `the image has 2 platforms (amd64, ${ARM.slice(0, 19)}), and the SBOM does not say of which it is`
+  expect(gapOf('pkg:oci/i@1')).toBe(unknown)
+  expect(gapOf(purl(digestOf('d')))).toBe(unknown)
+  expect(gapOf(purl(INDEX))).toBeNull()
+  expect(gapOf(purl(INDEX, '?arch=amd64'))).toContain('the SBOM is of amd64: nothing is known of the other platform')
+  expect(gapOf(purl(AMD), purl(ARM))).toBeNull()
+  expect(platformGap([index, platform(AMD, 'amd64')], [['pkg:oci/i@1']])).toBeNull()
 })

@@ -2,7 +2,8 @@ import { sha256Hex } from '../../../base/digest.ts'
 import { createVexJudge, statedIds } from '../../../documents/vex/apply.ts'
 import { type DescribedImage, type ImageName, type NamedComponent, ownPlaces } from '../../../documents/vex/coverage.ts'
 import { readDescribed } from '../../../documents/vex/described.ts'
-import { imageNames } from '../../../documents/vex/images.ts'
+import { platformGap } from '../../../documents/sboms/platforms.ts'
+import { imageNames, readListedImage } from '../../../documents/vex/images.ts'
 import { type Statement, rulesOut } from '../../../documents/vex/statement.ts'
 import { EVERY_PLACE, type StoredDocument } from '../../../store/findings/vex.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../../store/findings/writes.ts'
@@ -72,9 +73,9 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
     replaceTag(id: number): void {
       const tag = store.readAskedTag(id)
       if (tag === null) return
-      const images = during((reads, vex) => namesIn(reads.catalog, tag, new Set(vex.listUnsureTags())))
-      store.putTagImages(id, images)
-      store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, images }), numberOf))
+      const named = during((reads, vex) => namesIn(reads.catalog, tag, new Set(vex.listUnsureTags())))
+      store.putTagImages(id, named)
+      store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, ...named }), numberOf))
     },
     /** Brings the names of the tags' images to those of the catalog, and marks the tags that have others than before. */
     async followImages(): Promise<void> {
@@ -85,14 +86,14 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
       const state = unsure.length === 0 ? catalog : `${catalog} without ${sha256Hex(unsure.join('\n'))}`
       if (store.readFollowed('images') === state) return
       for (const { id, ...tag } of store.listAskedTags()) {
-        const images = during((reads) => {
+        const named = during((reads) => {
           expectCatalog(reads, catalog)
           return namesIn(reads.catalog, tag, new Set(unsure))
         })
-        if (images === tag.images) continue
+        if (named.images === tag.images && named.platformGap === tag.platformGap) continue
         await store.inOne(() => {
-          store.putTagImages(id, images)
-          store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, images }), numberOf))
+          store.putTagImages(id, named)
+          store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, ...named }), numberOf))
           store.markTag(id)
           return Promise.resolve()
         })
@@ -160,15 +161,19 @@ function imagesOf({ subjects, images }: AskedTag): DescribedImage[] {
   return described.map((one, at) => ({ ...readDescribed(one), images: names[at] ?? [] }))
 }
 
-/** Returns the further names of what the SBOMs of a tag describe, as JSON. `unsure`: tags of which the list proves nothing. */
+/** Returns the further names of what the SBOMs of a tag describe, as JSON, and of which platforms these say nothing. `unsure`: tags of which the list proves nothing. */
 function namesIn(
   catalog: Parameters<typeof imageNames>[0],
   { owner: tag, subjects }: Pick<AskedTag, 'owner' | 'subjects'>,
   unsure: ReadonlySet<string>,
-): string {
-  const described = JSON.parse(subjects) as string[][]
+): Pick<AskedTag, 'images' | 'platformGap'> {
+  const described = (JSON.parse(subjects) as string[][]).map((one) => readDescribed(one).subjects)
   const isUnsure = unsure.has(tag)
-  return JSON.stringify(described.map((one) => imageNames(catalog, readDescribed(one).subjects, { tag, isUnsure })))
+  const names = described.map((one) => imageNames(catalog, one, { tag, isUnsure }))
+  return {
+    images: JSON.stringify(names),
+    platformGap: platformGap(readListedImage(catalog, tag)?.images ?? [], described),
+  }
 }
 
 /** Creates the function that reads which documents say anything about a product, by the vulnerability; null: none does. */
