@@ -1,6 +1,7 @@
 import { MirrorError, messageOf } from '../errors.ts'
 import { type Ecosystem, findEcosystem } from '../versions/ecosystems.ts'
 import { withoutEpoch } from '../versions/rpm.ts'
+import { buildNames } from './builds.ts'
 import { normalName } from './names.ts'
 import { otherNames, packageOf, releaseTexts } from './package.ts'
 import { type ParsedUrl, parsePurl } from './purl.ts'
@@ -195,7 +196,16 @@ function questionsOf(own: Question, source: SourcePackage | null, others: readon
     const unless = decisiveName(ecosystem, name, one.version)
     asked.push({ ecosystem, name: one.name, version: one.version || version, by: 'source', unless })
   }
-  return [...asked, ...asked.flatMap(certified)]
+  return [...asked, ...asked.flatMap(certified), ...asked.flatMap(builtByVendor)]
+}
+
+/** The same questions about a vendor's build, by the name that its records have for it. */
+function builtByVendor(question: Question): Question[] {
+  const { ecosystem, name, version } = question
+  return buildNames(ecosystem.base, name, version).map((one) => ({
+    ...question,
+    name: normalName(ecosystem.base, one),
+  }))
 }
 
 /** Channels of Ubuntu Pro with certified builds, whose versions say so. Their records are not about other builds. */

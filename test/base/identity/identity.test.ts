@@ -364,6 +364,30 @@ describe('the spellings of generators', () => {
   })
 })
 
+describe('a build of a vendor', () => {
+  test.each<[purl: string, asked: readonly string[]]>([
+    ['pkg:deb/debian/curl@7.8-1%2Bdeb12u5.root.io.1?distro=debian-12', ['curl', 'rootio-curl']],
+    ['pkg:deb/debian/libc6@2.36-9.root.io.2?upstream=glibc', ['libc6', 'glibc', 'rootio-libc6', 'rootio-glibc']],
+    ['pkg:apk/alpine/zlib@1.2.13-r10071?distro=3.18', ['zlib', 'rootio-zlib']],
+    ['pkg:pypi/Flask@2.0%2Broot.io.1', ['flask', 'rootio-flask']],
+    ['pkg:npm/%40babel/core@7.1.0-root.io.1', ['@babel/core', '@rootio/babel__core']],
+    ['pkg:maven/org.ow2.asm/asm@9.1-root.io.1', ['org.ow2.asm:asm', 'io.root.org.ow2.asm:asm']],
+  ])('is asked for by the name in the records of the vendor as well: %s', (purl, asked) => {
+    expect(identityOf({ purl }).questions.map(({ name }) => name)).toEqual(asked)
+  })
+
+  test.each([
+    'pkg:deb/debian/rootio-curl@7.8-1%2Bdeb12u5.root.io.1',
+    'pkg:npm/%40rootio/semver@7.1.0-root.io.1',
+    'pkg:maven/io.root.org.ow2.asm/asm@9.1-root.io.1',
+    'pkg:deb/debian/curl@7.8-1%2Bdeb12u5',
+    'pkg:apk/wolfi/zlib@1.2.13-r10071',
+    'pkg:npm/chroot.io@1.0.0',
+  ])('is not what has that name already, or the version of upstream: %s', (purl) => {
+    expect(identityOf({ purl }).questions).toHaveLength(1)
+  })
+})
+
 describe('names', () => {
   test('are compared as their ecosystem does', () => {
     const folded = ['NuGet', 'Packagist', 'Hex', 'Go', 'GitHub Actions', 'SwiftURL', 'VSCode']
