@@ -74,8 +74,9 @@ function worstOf(levels: readonly (Level | null)[]): Level | null {
 
 /** The level in the fields of the database, or of the ecosystem. */
 function wordIn(fields: Fields): Level | null {
-  const places = [fields['database_specific'], fields['ecosystem_specific']]
-  return worstOf(places.map((place) => levelNamed(fieldsOf(place)['severity'])))
+  const places = [fields['database_specific'], fields['ecosystem_specific']].map(fieldsOf)
+  // Debian's records have `urgency`
+  return worstOf(places.flatMap(({ severity, urgency }) => [levelNamed(severity), levelNamed(urgency)]))
 }
 
 /** Reports whether the word of a record is of another level than its score. */
@@ -83,11 +84,19 @@ export function disagrees({ word, scoreLevel }: Severity): boolean {
   return word !== null && scoreLevel !== null && word !== scoreLevel
 }
 
-function statedIn({ severity }: Fields): { type: string; score: string }[] {
-  return [...eachObject(severity)].slice(0, MOST).flatMap(({ type, score }) => {
+function statedIn({ severity, database_specific: own }: Fields): { type: string; score: string }[] {
+  const stated = eachObject(severity).slice(0, MOST)
+  return (stated.length > 0 ? stated : vectorIn(fieldsOf(own))).flatMap(({ type, score }) => {
     if (typeof type !== 'string' || typeof score !== 'string') return []
     return type.length + score.length > LONGEST ? [] : [{ type, score }]
   })
+}
+
+/** The vector that RustSec and old records of GitHub have in a field of their own. */
+function vectorIn({ cvss }: Fields): Fields[] {
+  const score = typeof cvss === 'string' ? cvss : fieldsOf(cvss)['vectorString']
+  const [, version] = /^CVSS:([34])\./.exec(typeof score === 'string' ? score : '') ?? []
+  return version === undefined ? [] : [{ type: `CVSS_V${version}`, score }]
 }
 
 function levelNamed(word: unknown): Level | null {

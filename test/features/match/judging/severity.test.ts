@@ -102,3 +102,20 @@ test('the severity of a record is the higher one of the word of the record and t
     false,
   ])
 })
+
+test('a vector or a word that a database has in a field of its own counts where the record has no severity', () => {
+  const vector = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H'
+  const of = (database_specific: object, more = {}) => severityOf({ ...more, affected: [{ database_specific }] })
+  expect(of({ cvss: { score: 1, vectorString: vector } })).toMatchObject({ score: 9.8, level: 'critical' })
+  expect(of({ cvss: vector })).toMatchObject({ score: 9.8, stated: [{ type: 'CVSS_V3', score: vector }] })
+  expect(severityOf({ database_specific: { cvss: vector } })).toMatchObject({ score: 9.8 })
+  for (const cvss of [null, {}, 'CVSS:2.0/AV:N', '9.8', 9.8]) expect(of({ cvss })).toMatchObject({ level: null })
+  const severity = [{ type: 'CVSS_V3', score: vector.replace('C:H/I:H', 'C:N/I:N') }]
+  expect(of({ cvss: vector }, { severity })).toMatchObject({ score: 7.5 })
+  const urgent = (urgency: string) => severityOf({ affected: [{ ecosystem_specific: { urgency } }] }).level
+  expect(['high', 'medium', 'low', 'unimportant', 'not yet assigned', 'end-of-life'].map(urgent)).toEqual([
+    ...['high', 'medium', 'low', 'low'],
+    null,
+    null,
+  ])
+})
