@@ -156,6 +156,8 @@ interface RecordParts {
 const TAGS_OF = ['osv', 'catalog'] as const
 const WITHOUT_KEY = 'tags are shown to clients with a local key'
 const NOT_HERE = 'this record is not on the mirror any more: tags are not judged by it'
+const NO_RECORD =
+  'no snapshot of this mirror had a record of this id; "patchmirror show" finds one by its other ids, such as a CVE'
 
 /**
  * Answers `/-/records/{id}`: since when a record is known here, also of a removed one, and the dates that the record itself
@@ -173,7 +175,7 @@ function sendRecordDates(
   const dates = reads.dates.readDates(id)
   if (dates === null) {
     const missing = findMissingRecord(reads, id)
-    const message = missing?.message ?? 'no snapshot of this mirror had a record of this id'
+    const message = missing?.message ?? NO_RECORD
     const fields = { id: id.slice(0, 512) }
     const isFailed = missing?.kind === 'failed'
     const [status, error] = isFailed ? ([503, 'not_ready'] as const) : ([404, 'not_found'] as const)
