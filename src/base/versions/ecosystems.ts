@@ -20,6 +20,13 @@ const pypiOrder = createOrder<string>({
   write: (text) =>
     (clean(text) ?? text).replaceAll(',', '.').replace(/^((?:\d+!)?\d+(?:\.\d+)*?)(?:\.0)+(?![.\d])/, '$1'),
   compare: (one, other) => compare(one, other),
+  // PEP 440: what names 2.0.1 means 2.0.1+cu118 as well; not what patches it
+  isBuildOf(version, named) {
+    const [, plain, label = ''] = /^([^+]+)\+(.+)$/.exec(version.trim()) ?? []
+    const isPatch = VENDORS.some((vendor) => label.toLowerCase().startsWith(vendor.toLowerCase()))
+    if (plain === undefined || isPatch || named.includes('+')) return false
+    return valid(plain) !== null && valid(named) !== null && compare(plain, named) === 0
+  },
 })
 
 /** CRAN, Bioconductor, Hackage and GHC: numbers parted by dots or dashes, compared as lists; the longer list is later. */

@@ -9,6 +9,8 @@ export interface VersionOrder<Key = unknown> {
   compare(one: Key, other: Key): number
   /** Returns the one text of all spellings of a version; absent: a version has one spelling. */
   write?(key: Key): string
+  /** Whether a version is another build of a version, which is meant where that is named; absent: there are no such builds. */
+  isBuildOf?(version: string, named: string): boolean
   /** Whether ranges of type SEMVER are judged by it: it has SemVer's order, with more distinctions. */
   readonly refinesSemver?: boolean
 }
@@ -35,6 +37,7 @@ export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {
     },
     compare: (one, other) => order.compare(one, other),
     ...(order.write && { write: (key: Key) => order.write?.(key) ?? '' }),
+    ...(order.isBuildOf && { isBuildOf: (version, named) => order.isBuildOf?.(version, named) ?? false }),
     refinesSemver: order.refinesSemver ?? false,
   }
 }

@@ -14,7 +14,8 @@ interface RpmVersion {
  */
 export const rpmOrder = createOrder<RpmVersion>({
   read(text) {
-    const found = /^(?:(\d+|\?):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?$/.exec(text)
+    // rpm's own word for no epoch is `(none)`
+    const found = /^(?:(?:(\d+|\?)|\(none\)):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?$/.exec(text)
     const [, epoch = '', version, release = null] = found ?? []
     if (version === undefined) return null
     return { epoch: epoch === '?' ? null : epoch, version, release }

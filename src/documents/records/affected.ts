@@ -168,9 +168,13 @@ function* isListed(versions: unknown, version: AskedVersion, order: VersionOrder
   for (const listed of versions as unknown[]) {
     if (pace.isOver()) yield
     const other = typeof listed === 'string' ? order.read(listed) : null
-    if (other !== null && order.compare(other, key) === 0) return true
+    if (other !== null && (order.compare(other, key) === 0 || isBuildOf(version, listed, order))) return true
   }
   return false
+}
+
+function isBuildOf({ text }: AskedVersion, named: unknown, order: VersionOrder): boolean {
+  return typeof named === 'string' && order.isBuildOf?.(text, named) === true
 }
 
 function* isInside(
@@ -247,7 +251,8 @@ function* isIncluded(
         continue
       }
       const event: Event = { kind, place, text: fields[kind] }
-      if (kind === 'last_affected' ? after > 0 : after >= 0) {
+      const isLast = kind === 'last_affected' && (after <= 0 || isBuildOf(version, fields[kind], order))
+      if (!isLast && (kind === 'last_affected' || after >= 0)) {
         if (last === null || compareEvents(event, last, order) >= 0) last = event
       } else if (next === null || compareEvents(event, next, order) < 0) next = event
     }

@@ -90,6 +90,18 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(only, 'GitHub Actions', 'v4 4 v5 main')).toBe('v4 4 main')
   })
 
+  test('takes a local version of PyPI for the one that it is a build of, unless a vendor has patched that', () => {
+    const builds = '2.0.1 2.0.1+cu118 v2.0.1+cpu 2.0.1+root.io.1 2.0.1.post1 2.0.2+cu118'
+    const affected = '2.0.1 2.0.1+cu118 v2.0.1+cpu'
+    expect(hit(ranged('PyPI', [{ introduced: '0' }, { last_affected: '2.0.1' }]), 'PyPI', builds)).toBe(affected)
+    expect(hit(ranged('PyPI', [], { ranges: [], versions: ['2.0.1'] }), 'PyPI', builds)).toBe(affected)
+    expect(hit(ranged('PyPI', [{ introduced: '0' }, { fixed: '2.0.1' }]), 'PyPI', '2.0.0+cpu 2.0.1+cpu')).toBe(
+      '2.0.0+cpu',
+    )
+    const local = ranged('PyPI', [{ introduced: '0' }, { last_affected: '2.0.1+cpu' }])
+    expect(hit(local, 'PyPI', '2.0.1+cpu 2.0.1+cu118')).toBe('2.0.1+cpu')
+  })
+
   test('ignores ranges of commits, also where there is no other range', () => {
     const events = [{ introduced: '0' }]
     const affected = [{ package: { ecosystem: 'Go', name: 'p' }, ranges: [{ type: 'GIT', events }] }]
