@@ -116,7 +116,7 @@ const byNumber = sameWhenRead((text) => {
  */
 const ubuntu: ReleaseRule = {
   read: ubuntuRelease,
-  covers: (recorded, asked) => ubuntuChannel(recorded) === asked,
+  covers: (recorded, asked) => ubuntuChannel(recorded) === (UBUNTU.get(asked) ?? asked),
 }
 
 /** `22.04` of `22.04:LTS` and `Pro:22.04:LTS`, `FIPS:22.04` of `Pro:FIPS:22.04:LTS`. */
@@ -136,8 +136,10 @@ const redHat: ReleaseRule = {
     return version === undefined ? null : `enterprise_linux:${version}`
   },
   covers(recorded, asked) {
+    const [, release] = /^enterprise_linux:([\d.]+)$/.exec(asked) ?? []
+    // another product, or one repository of a release: that alone
+    if (release === undefined) return recorded.startsWith(`${asked}::`)
     const [product = '', version = '', , edition = ''] = recorded.split(':')
-    const release = asked.slice('enterprise_linux:'.length)
     const system = /^el(\d+)/.exec(edition)?.[1]
     if (system !== undefined) return system === majorOf(release)
     if (product === 'enterprise_linux') return majorOf(version) === majorOf(release)

@@ -249,10 +249,15 @@ test('an ecosystem matches with and without its release', () => {
     ['Ubuntu:Pro:18.04:LTS', 'Ubuntu:18.04'],
     ['Root:Ubuntu:22.04', 'Root:Ubuntu'],
     ['Red Hat:enterprise_linux:8::appstream', 'Red Hat'],
+    ['Red Hat:rhel_eus:9.2::appstream', 'Red Hat:rhel_eus:9.2'],
+    ['Ubuntu:22.04:LTS', 'Ubuntu:jammy'],
     ['Debian', 'Debian:12'],
   ]
   expect(meant.filter(([recorded, asked]) => !isMeant(recorded, asked))).toEqual([])
   const other: [string, string][] = [
+    ['Red Hat:jboss_core_services:1', 'Red Hat:rhel_eus:9.2::appstream'],
+    ['Red Hat:jboss_core_services:1', 'Red Hat:enterprise_linux:9::appstream'],
+    ['Red Hat:rhel_eus:9.2::baseos', 'Red Hat:rhel_eus:9.2::appstream'],
     ['Debian:12', 'Debian:1'],
     ['Ubuntu:18.04:LTS', 'Ubuntu:Pro:18.04:LTS'],
     ['Root:Debian:12', 'Debian:12'],
