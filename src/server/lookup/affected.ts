@@ -83,8 +83,9 @@ export function describeSeverity(record: Fields): string[] {
 
 function saidIn(fields: Fields): string[] {
   const words = ['database_specific', 'ecosystem_specific'].flatMap((place) => {
-    const { severity } = fieldsOf(fields[place])
-    return typeof severity === 'string' ? [clip(severity, 60)] : []
+    const { severity, urgency, cvss } = fieldsOf(fields[place])
+    const stated = [severity, urgency, typeof cvss === 'string' ? cvss : fieldsOf(cvss)['vectorString']]
+    return stated.flatMap((one) => (typeof one === 'string' ? [clip(one, 120)] : []))
   })
   const scores = eachObject(fields['severity'])
     .slice(0, MOST_SEVERITIES)
