@@ -19,7 +19,9 @@ export function isOfImage(subjects: readonly string[], image: Images[number], im
  */
 export function platformGap(images: Images, sboms: readonly (readonly string[])[]): string | null {
   // what buildx attests beside an image is of the platform `unknown`
-  const platforms = images.filter(({ isPlatform, arch }) => isPlatform && arch !== 'unknown')
+  const platforms = images.filter(
+    ({ isPlatform, isUnsure, arch }) => isPlatform && isUnsure !== true && arch !== 'unknown',
+  )
   if (platforms.length < 2) return null
   const known = platforms.filter((one) => sboms.some((subjects) => isOfImage(subjects, one, images)))
   const others = platforms.filter((one) => !known.includes(one))

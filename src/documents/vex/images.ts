@@ -23,6 +23,8 @@ interface TagImage {
   readonly arch: string
   /** Whether it is one platform's of an index that the tag names as well. */
   readonly isPlatform: boolean
+  /** Whether neither a list nor an architecture says so: the digest may be of something else than a platform. Absent: no. */
+  readonly isUnsure?: boolean
 }
 
 /** A listed tag, and the images that it names. */
@@ -55,7 +57,7 @@ function listedImage(id: string, body: Buffer): ListedImage {
   const hasListed = found.some(({ isListed }) => isListed)
   const images = found.map(({ digest, arch, isIndex, isListed }): TagImage => {
     const isPlatform = hasIndex ? !isIndex : hasListed && isListed
-    return { digest, arch, isPlatform: isPlatform && found.length > 1 }
+    return { digest, arch, isPlatform: isPlatform && found.length > 1, isUnsure: !isListed && arch === '' }
   })
   return { id, repository: repositoryIn(item, fields), images }
 }
