@@ -265,6 +265,14 @@ describe('the OSV route GET vulns', () => {
     expect((await fetch(`${url}vulns/${encodeURIComponent('odd id/1')}`)).status).toBe(200)
   })
 
+  test('names the records that have an id among their other ones', async () => {
+    const held = { id: 'GHSA-3', text: '{"id":"GHSA-3","upstream":["CVE-3"]}', packages: [] }
+    const { url } = await serve(viewsOf([...RECORDS, held]))
+    const response = await fetch(`${url}vulns/CVE-3`)
+    expect(response.status).toBe(404)
+    expect(await response.json()).toEqual({ code: 5, message: 'Bug not found, but these records name it: GHSA-3.' })
+  })
+
   test('answers 404 for an id that is not stored, and never shows a derived form', async () => {
     const { url } = await serve()
     for (const id of ['CVE-1', 'ROOT-OS-DEBIAN-12-CVE-2024-3']) {

@@ -62,6 +62,8 @@ export function viewsOf(
     },
     readViewRecord: (folder: string, id: string) =>
       record(records.find((held) => held.id === id && inFolder(held, folder))),
+    listAliasIds: (name: string, after: string, limit: number) =>
+      records.flatMap(({ id, text }) => (id > after && text.includes(`["${name}"]`) ? [id] : [])).slice(0, limit),
     listUntidyIds: () => records.map(({ id }) => id).filter((id) => /[ %]/.test(id)),
     listNamed: (name: string, after: string, limit: number) =>
       records

@@ -161,7 +161,7 @@ function refuseBody(fault: RequestFault, request: IncomingMessage, response: Ser
 const MAX_ID = 100
 
 /** What of a generation of views is asked. */
-type RecordViews = BodyViews & Pick<Views, 'info' | 'listUntidyIds' | 'readUpstreamRecord'>
+type RecordViews = BodyViews & Pick<Views, 'info' | 'listAliasIds' | 'listUntidyIds' | 'readUpstreamRecord'>
 
 /** `vulns/{id}`: the one body of a record, with validators. `id` is decoded. */
 function answerOsvRecord(
@@ -174,12 +174,20 @@ function answerOsvRecord(
   const own = read(id)
   const found = own === null ? findOtherViewRecord(views, [id], read) : { id, record: own }
   if (found === null) {
-    const { kind, message = 'Bug not found.' } = missing(id) ?? {}
+    const { kind, message = notFound(views.listAliasIds(id, '', MOST_NAMING)) } = missing(id) ?? {}
     return sendStatus(request, response, { status: kind === 'failed' ? 503 : 404, message, origin })
   }
   const requestHeaders = readRequestHeaders(request.rawHeaders)
   const content = { ...bodyContent(views, found), origin }
   respond({ request, response, requestHeaders }, content, heads)
+}
+
+/** Records that are named where none has an id. */
+const MOST_NAMING = 10
+
+/** `naming`: records that have the id among their other ones. */
+function notFound(naming: readonly string[]): string {
+  return naming.length === 0 ? 'Bug not found.' : `Bug not found, but these records name it: ${naming.join(', ')}.`
 }
 
 /** The one body as content of an answer; its tag follows from its bytes alone. */
