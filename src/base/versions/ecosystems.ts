@@ -148,15 +148,11 @@ const VENDORS = ['Root', 'TuxCare']
 /** Orders that do not read a vendor's patches, beside SemVer's. */
 const WITHOUT_PATCHES: ReadonlySet<VersionOrder | null> = new Set([apkOrder, composerOrder, gemOrder, nugetOrder])
 
-/** Orders of the vendors' patches, by vendor and the order of the base, where that does not read them. */
+/** Orders of the patches of all vendors, by the order of the base, where that does not read them: a record may be of several. */
 const PATCHED = new Map(
-  VENDORS.map((vendor) => {
-    const bases = [...ORDERS.values()].filter(
-      (order) => order !== null && (isSemver(order) || WITHOUT_PATCHES.has(order)),
-    )
-    const patched = (base: VersionOrder): VersionOrder => vendorOrder(vendor.toLowerCase(), base)
-    return [vendor, new Map(bases.map((base) => [base, patched(base as VersionOrder)]))]
-  }),
+  [...ORDERS.values()].flatMap((order) =>
+    order !== null && (isSemver(order) || WITHOUT_PATCHES.has(order)) ? [[order, vendorOrder(VENDORS, order)]] : [],
+  ),
 )
 
 /**
@@ -201,6 +197,6 @@ function ecosystemOf(name: string): Ecosystem | null {
   if (order !== undefined) return { name, base: first, order }
   const based = ORDERS.get(second)
   if (based === undefined) return VENDORS.includes(first) ? { name, base: null, order: null } : null
-  const patched = based === null ? undefined : PATCHED.get(first)?.get(based)
+  const patched = based !== null && VENDORS.includes(first) ? PATCHED.get(based) : undefined
   return { name, base: second, order: patched ?? based }
 }

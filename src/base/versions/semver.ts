@@ -119,8 +119,8 @@ interface PatchedVersion {
  * second patch of 4.2.1. SemVer alone takes that for a prerelease of 4.2.1, so that the unpatched 4.2.1 would pass for fixed; osv.dev
  * too orders it in front. So do RubyGems and NuGet; Packagist and apk cannot read it. Other orders put such versions right.
  */
-export function vendorOrder(vendor: string, base: VersionOrder): VersionOrder<PatchedVersion> {
-  const form = new RegExp(`^(.+?)[-+.]${vendor}(?:\\.?io)?(?:\\.(\\d+))?$`, 'i')
+export function vendorOrder(vendors: readonly string[], base: VersionOrder): VersionOrder<PatchedVersion> {
+  const form = new RegExp(`^(.+?)[-+.](?:${vendors.join('|')})(?:\\.?io)?(?:\\.(\\d+))?$`, 'i')
   return createOrder<PatchedVersion>({
     read(text) {
       const [found, version = text, number = '0'] = form.exec(text) ?? []

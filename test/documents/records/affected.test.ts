@@ -220,6 +220,15 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(debian, 'Debian:12', '2.4-3')).toBe('')
   })
 
+  test('orders the patches of a record of several vendors each after the version that it patches', () => {
+    const record = ranged('npm', [{ introduced: '0' }, { fixed: '4.2.1-tuxcare.2' }])
+    const npm = findEcosystem('npm')
+    const affected = ['4.2.1', '4.2.1-tuxcare.1', '4.2.1-tuxcare.2', '4.2.2'].filter((version) =>
+      concerns(record, { ecosystem: npm, name: 'p', version: askVersion(version) }, 'Root'),
+    )
+    expect(affected).toEqual(['4.2.1', '4.2.1-tuxcare.1'])
+  })
+
   test("uses the vendor's order also where its prefix was removed", () => {
     const record = ranged('npm', [{ introduced: '0' }, { fixed: '4.2.1-root.io.2' }])
     const npm = findEcosystem('npm')
