@@ -144,7 +144,7 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('a package is not asked by its source package', {
     file: 'src/base/identity/identity.ts',
-    from: 'return [...asked, ...asked.flatMap(certified)]',
+    from: 'return [...asked, ...asked.flatMap(certified), ...asked.flatMap(builtByVendor)]',
     to: 'return [own, ...certified(own)]',
     tests: ['test/features/match/judging/releases.test.ts'],
   }),
