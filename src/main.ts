@@ -11,8 +11,10 @@ process.umask(0o077)
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EIO') return
-    if (error.code !== 'EPIPE') throw error
-    process.exit()
+    if (error.code === 'EPIPE') process.exit()
+    // A disk that is full: what is there is cut off. The error of standard error itself is lost.
+    if (stream === process.stdout) process.stderr.write(`patchmirror: the output cannot be written: ${error.message}\n`)
+    process.exit(1)
   })
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)

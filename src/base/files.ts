@@ -4,6 +4,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  createReadStream,
   fstatSync,
   fsyncSync,
   lstatSync,
@@ -229,6 +230,22 @@ function readAtMost(file: number, maxBytes: number): Buffer | null {
     total += read
     if (total > maxBytes) return null
   }
+}
+
+/**
+ * Reads a file to its end, or standard input for `-`; null when it has more bytes than that. It reads no further, whatever it is: a pipe
+ * or a device has no size, and may have no end.
+ */
+export async function readInput(file: string, maxBytes: number): Promise<Buffer | null> {
+  const source = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: 2 ** 20 })
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > maxBytes) return null
+  }
+  return Buffer.concat(chunks)
 }
 
 /** Returns why a named file cannot be read, in a few words: what the path is, what to do about it, or the system's code. */

@@ -272,6 +272,25 @@ describe('the command line', () => {
     expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
   })
 
+  longTest('says that its output cannot be written, as on a full disk, without a trace of the program', () => {
+    const env = { ...process.env, ...envOf() }
+    const { status, stderr } = spawnSync('bash', ['-c', `'${process.execPath}' '${MAIN}' help >/dev/full`], {
+      env,
+      cwd: dir,
+      encoding: 'utf8',
+    })
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^patchmirror: the output cannot be written: .*\n$/)])
+  })
+
+  longTest('reads no further than a delivery may be large, from an input without an end', () => {
+    const secrets = join(dir, 'secrets')
+    writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n', { mode: 0o600 })
+    const command = `'${process.execPath}' '${MAIN}' webhooks check - --secret-file '${secrets}' </dev/zero`
+    const env = { ...process.env, ...envOf() }
+    const { status, stderr } = spawnSync('bash', ['-c', command], { env, cwd: dir, encoding: 'utf8' })
+    expect([status, stderr]).toEqual([2, expect.stringContaining('larger than 64 MiB, that is no delivery')])
+  })
+
   test('names a missing file and what to do, whatever command reads it', async () => {
     const secrets = ['--secret-file', 'none.txt']
     for (const args of [

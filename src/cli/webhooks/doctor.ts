@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { MirrorError, whyUnreadable } from '../../base/errors.ts'
 import { readCapture } from '../../webhooks/doctor/capture.ts'
 import { type Diagnosis, diagnose } from '../../webhooks/doctor/diagnosis.ts'
@@ -6,7 +5,7 @@ import { TOLERANCE_SECONDS } from '../../webhooks/receive/headers.ts'
 import { readStoredSecrets, readSecretLines } from './secrets.ts'
 import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
-import { readNamedFile } from '../../base/files.ts'
+import { readInput } from '../../base/files.ts'
 
 /** Options of `patchmirror webhooks check`. */
 interface DoctorOptions extends GlobalOptions {
@@ -22,12 +21,12 @@ const MAX_BYTES = 64 * 1024 * 1024
  * `patchmirror webhooks check FILE`: why a captured delivery was refused. 0 when this mirror takes it, else 1. Neither
  * secret nor signature nor body is printed.
  */
-export function doctorCommand(file: string, options: DoctorOptions): number {
+export async function doctorCommand(file: string, options: DoctorOptions): Promise<number> {
   const { secretFile } = options
   const { config } = settings(options, false, secretFile === undefined ? ['webhooks.secrets'] : [])
   const secrets = secretFile === undefined ? readStoredSecrets(config) : readSecretLines(secretFile)
   const diagnosis = diagnose({
-    capture: readCapture(read(file)),
+    capture: readCapture(await read(file)),
     secrets,
     now: timeOf(options.at),
     dialect: config.webhooks.dialect,
@@ -60,15 +59,15 @@ function timeOf(text: string | undefined): number {
   throw new MirrorError('usage', `--at ${text}: not a time such as ${example}`)
 }
 
-function read(file: string): Buffer {
-  let bytes: Buffer
+async function read(file: string): Promise<Buffer> {
+  let bytes: Buffer | null
   try {
-    bytes = file === '-' ? readFileSync(0) : readNamedFile(file, MAX_BYTES)
+    bytes = await readInput(file, MAX_BYTES)
   } catch (error) {
     throw new MirrorError('usage', `the delivery ${file} cannot be read: ${whyUnreadable(error)}`, {
       cause: error,
     })
   }
-  if (bytes.length <= MAX_BYTES) return bytes
+  if (bytes !== null) return bytes
   throw new MirrorError('usage', `${file}: larger than 64 MiB, that is no delivery`)
 }
