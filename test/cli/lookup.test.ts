@@ -625,7 +625,7 @@ describe('a list', () => {
     expect(open.patches.filter(({ ticket_status }) => !/^(open|done)$/.test(ticket_status))).toEqual([])
     expect(await ask('list', 'patches', '--severity', 'huge')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('critical, high, medium, low') as string,
+      err: expect.stringContaining('--severity: unknown "huge"; it is one of: critical, high, medium, low') as string,
     })
     expect(await json('list', 'tags', 'no/such/image')).toMatchObject({ found: false, reason: 'not_found' })
   })
@@ -649,6 +649,18 @@ describe('a list', () => {
   })
 })
 
+test.each([
+  [['changes', '2999-01-01'], '--since is in the future: 2999-01-01'],
+  [
+    ['changes', '--purl', 'npm/express'],
+    '"npm/express" is no package URL: write pkg:TYPE/NAME, such as pkg:npm/express',
+  ],
+  [['list', 'tags', '--after', 'garbage'], '--after is not a cursor of this mirror'],
+  [['search', ' '], 'a search takes 1 to 1000 characters, not 0'],
+])('%j is refused by the words of the command line: %s', async (args, words) => {
+  expect(await ask(...args)).toMatchObject({ code: 2, err: expect.stringContaining(words) as string })
+})
+
 describe('since', () => {
   const AT = '2026-07-01T00:00:00.000Z'
 
@@ -658,7 +670,7 @@ describe('since', () => {
     expect(out).toMatch(new RegExp(`^GHSA-1 +${AT} +${AT} +present$`, 'm'))
     expect(out).toMatch(new RegExp(`^GONE-1 +${AT} +no fix named yet +removed$`, 'm'))
     const few = await ask('list', 'records', '--limit', '1')
-    expect(few.out).toContain('the newest 1 of 4 records; --csv and --json print all')
+    expect(few.out).toContain('the newest 1 of 4 records; --csv and --json print all\n\nosv: ')
   })
 
   longTest('exports all of them as CSV and JSON, or those of an ecosystem', async () => {

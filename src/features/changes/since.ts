@@ -46,7 +46,8 @@ export async function sinceCommand(options: SinceOptions): Promise<number> {
         const refusal = freshness.useDates('osv')
         if (refusal !== null) throw refusal
         const { rows, notes } = chosenRecords({ config, reads, index, ...freshness }, options)
-        if (isForPeople) return printNewest([...rows], limit, () => [...notes(), '', ...freshness.lines()])
+        const below = (said: readonly string[]): string[] => (said.length === 0 ? [] : ['', ...said])
+        if (isForPeople) return printNewest([...rows], limit, () => [...below(notes()), ...below(freshness.lines())])
         const chosen = options.limit === undefined ? rows : newestOf([...rows], limit)
         if (options.csv === true) printCsv(reads, chosen)
         else printAll(reads, chosen, () => ({ incomplete: notes().join('; ') || null, sources: freshness.used() }))
@@ -80,7 +81,7 @@ function printNewest(rows: readonly RecordDates[], limit: number, below: () => r
   const head = ['record', 'first seen here', 'fix first seen', 'state']
   print(cells.length === 0 ? NONE_FITS : table(head, cells))
   if (rows.length > limit) print(`\nthe newest ${limit} of ${rows.length} records; --csv and --json print all`)
-  print(['', ...below()].join('\n'))
+  print(below().join('\n'))
 }
 
 /** A row of the export: the columns of a CSV, in their order. */

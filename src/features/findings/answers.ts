@@ -3,7 +3,7 @@ import { NOT_NAMED } from '../../server/lookup/named.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { readToken, writeToken } from '../../base/json/objects.ts'
-import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
+import { SINCE_FORMS, readSince, toIsoOrNull } from '../../base/time.ts'
 import { type Incompleteness, requireWhole } from '../../store/catalog/completeness.ts'
 import { readFindings } from '../../store/findings/database.ts'
 import { changeMessage, logName, logPosition } from '../../store/findings/message.ts'
@@ -168,7 +168,7 @@ function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
   if (since === null) return { after: beginning, complete: beginning === 0 && known !== null }
   const at = readSince(since, now)
   if (at === null) throw new MirrorError('bad_request', `since=… is none of: ${SINCE_FORMS}`)
-  if (at > now) throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
+  if (at > now) throw new MirrorError('bad_request', `since=… is in the future: ${since}`)
   const from = (reads.findLogSince(at) ?? reads.lastLog() + 1) - 1
   return { after: from, complete: known !== null && at >= known }
 }

@@ -48,7 +48,8 @@ interface FoundRecords {
 export function searchCommand(query: string, options: LookupOptions): Promise<number> {
   const given = query.trim()
   const text = referenceOfPurl(given) ?? given
-  if (text === '' || text.length > MAX_QUERY) throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
+  if (text === '' || text.length > MAX_QUERY)
+    throw new MirrorError('usage', `a search takes 1 to ${MAX_QUERY} characters, not ${text.length}`)
   const limit = limitOf(options.limit, LIMIT)
   return runLookup(options, (stored) => searchResult(stored, text, limit))
 }

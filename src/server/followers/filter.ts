@@ -26,7 +26,7 @@ interface PurlFilter {
 export function readFilter(ecosystem: string | null, purl: string | null): PackageFilter | null {
   if (purl !== null) {
     const asked = namesAsked({ purl, name: '', version: '', source: null }, { distribution: null })
-    if ('code' in asked && asked.code === 'bad_purl') throw new MirrorError('bad_request', asked.reason)
+    if ('code' in asked && asked.code === 'bad_purl') throw noPurl(purl, asked.reason)
     if ('code' in asked)
       throw new MirrorError('bad_request', `the purl ${purl.slice(0, 100)} is of no ecosystem that OSV records name`)
     if (ecosystem !== null) throw new MirrorError('bad_request', 'a purl names the ecosystem: omit ecosystem')
@@ -37,6 +37,11 @@ export function readFilter(ecosystem: string | null, purl: string | null): Packa
   return {
     asks: (recorded) => formsOf(recorded.ecosystem).some((form) => isMeant(form, ecosystem)),
   }
+}
+
+function noPurl(purl: string, reason: string): MirrorError {
+  const message = `"${purl.slice(0, 100)}" is no package URL: write pkg:TYPE/NAME, such as pkg:npm/express (${reason})`
+  return new MirrorError('bad_request', message)
 }
 
 /** Names the ecosystem that only the case of letters tells from what is asked for: names are compared as the schema has them. */

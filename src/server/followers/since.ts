@@ -36,7 +36,7 @@ export function placesSince(
     row === null ? [] : [{ ...placeAt(row), at }]
   if (SEQUENCE.test(since)) return of(changes.readLoggedSequence(source, Number(since)), null)
   const at = readSince(since, now)
-  if (at !== null && at > now) throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
+  if (at !== null && at > now) throw new MirrorError('bad_request', `since=… is in the future: ${since}`)
   if (at !== null) {
     const served = changes.readLoggedAt(source, at)
     return served === null ? beforeAll(changes.readNextLogged(source, 0), at) : of(served, at)

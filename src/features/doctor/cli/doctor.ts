@@ -22,8 +22,8 @@ function described(label: string, text: string): string[] {
 /** One line for each check, below it what to do; at the end how many are in which state. */
 function describeResults(results: readonly CheckResult[]): string[] {
   const lines = results.flatMap(({ state, name, found, action }) => [
-    ...described(`${state.padEnd(7)}  ${name.padEnd(13)}  `, found),
-    ...(action === null ? [] : described(`${' '.repeat(24)}→ `, action)),
+    ...described(`${state.padEnd(7)}  ${name.padEnd(15)}  `, found),
+    ...(action === null ? [] : described(`${' '.repeat(26)}→ `, action)),
   ])
   const counts = (['fail', 'warn', 'ok', 'skipped'] as const).map((state) => {
     const count = results.filter((one) => one.state === state).length
