@@ -66,6 +66,9 @@ longTest(
     expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)])
     await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
     expect((await ask()).out).toContain('; another snapshot is mirrored')
+    const unjudged = '; what the mirrored snapshot changes is not judged yet\n'
+    expect((await ask()).out).toContain(`\n\nnothing changed${unjudged}`)
+    expect((await list(owner)).out).toMatch(new RegExp(`^no change since [^ ]+${unjudged}`, 'm'))
     await bench.judge(Date.now() - 2 * HOUR_MS)
     expect((await ask()).out).not.toContain('another snapshot')
     const log = await json()

@@ -84,7 +84,8 @@ interface Asked {
 function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked): LookupResult {
   const json = answerFindings(config, missingBy(stored), (reads) => listSince(reads, asked, null))
   const { changes, next, counts, since } = json
-  const table = changedFindingsTable(changes, { empty: noChangeWords(counts), ...moreOf(next, changes.length) })
+  const empty = counts.judged === 0 ? noChangeWords(counts) : `${noChangeWords(counts)}${newerWords(json, used())}`
+  const table = changedFindingsTable(changes, { empty, ...moreOf(next, changes.length) })
   const none = '"patchmirror list findings" says why none is judged'
   return {
     json,
@@ -138,7 +139,8 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown', gapWords(tag))]
   const { since, changes, next } = json
   const isJudged = tag?.counts !== undefined || json.tag?.removed === true
-  const empty = isJudged ? `no change since ${since}` : 'whether anything changed is not known: the tag is not judged'
+  const none = `no change since ${since}${newerWords(json, stored.used())}`
+  const empty = isJudged ? none : 'whether anything changed is not known: the tag is not judged'
   const table = changedFindingsTable(changes, { empty, ...moreOf(next, changes.length) }, true)
   return {
     json,
@@ -189,16 +191,27 @@ function moreOf(next: string | null, shown: number): { readonly more?: string } 
 
 type Judged = NonNullable<ReturnType<typeof stateMessage>>
 
+type JudgedBy = Pick<Judged, 'osv' | 'catalog'>
+
+function isBehind({ osv, catalog }: JudgedBy, used: ReturnType<LookupCall['used']>): boolean {
+  return used.some(({ snapshot }) => snapshot !== osv.snapshot && snapshot !== catalog?.snapshot)
+}
+
+/** Says, behind "nothing changed", of what this does not hold. */
+function newerWords(by: JudgedBy, used: ReturnType<LookupCall['used']>): string {
+  return isBehind(by, used) ? '; what the mirrored snapshot changes is not judged yet' : ''
+}
+
 /** By what the tags were judged, and whether something else is mirrored. */
 function judgedLine(
   { osv, catalog, judgedAt }: Pick<Judged, 'osv' | 'catalog' | 'judgedAt'>,
   used: ReturnType<LookupCall['used']>,
 ): string {
-  const by = [osv.snapshot, catalog?.snapshot ?? '']
-  const isBehind = used.some(({ snapshot }) => !by.includes(snapshot))
-  const [records, tags] = by.map((one) => one.slice(0, 12))
+  const [records, tags] = [osv.snapshot, catalog?.snapshot ?? ''].map((one) => one.slice(0, 12))
   const partial = lackWords('osv', osv) + (catalog ? lackWords('catalog', catalog) : '')
-  const behind = isBehind ? '; another snapshot is mirrored: the daemon (patchmirror serve) judges by it' : ''
+  const behind = isBehind({ osv, catalog }, used)
+    ? '; another snapshot is mirrored: the daemon (patchmirror serve) judges by it'
+    : ''
   return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial}${behind}`
 }
 
