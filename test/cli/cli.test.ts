@@ -396,6 +396,11 @@ describe('the command line', () => {
     expect((await patchmirror('runs')).out.trim().split('\n')).toHaveLength(1)
   })
 
+  longTest('status says nothing of the number of records where nothing is mirrored', async () => {
+    await patchmirror('sync', 'feeds')
+    expect((await patchmirror('status')).out).toMatch(/^osv +never +- +- /m)
+  })
+
   longTest('exits 1 after a failed run, 3 after a partial one, 4 after a quarantined one', async () => {
     await patchmirror('sync')
     const broken = sandbox.faults.set('/external/osv/all.json', { kind: 'status', status: 500 })

@@ -649,6 +649,17 @@ describe('a list', () => {
   })
 })
 
+test('a name of several tags says so first, and is not called unknown', async () => {
+  const { tags } = (await json('list', 'tags')) as { tags: { image: { repository: string } }[] }
+  const names = tags.map(({ image }) => image.repository)
+  const [several = ''] = names.filter((name, at) => names.indexOf(name) !== at)
+  for (const args of [['vex'], ['changes', '--tag']])
+    expect(await ask(...args, several)).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(new RegExp(`^patchmirror: several tags are named ${several}: `)) as string,
+    })
+})
+
 test.each([
   [['changes', '2999-01-01'], '--since is in the future: 2999-01-01'],
   [

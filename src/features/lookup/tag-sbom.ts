@@ -56,6 +56,6 @@ export function idOfTag(stored: Pick<LookupCall, 'reads'>, name: string): string
     )
   }
   if (another === undefined) return tag.id
-  const message = `${name} names several tags: "patchmirror show ${name}" lists them with their ids`
+  const message = `several tags are named ${name}: "patchmirror show ${name}" lists them with their ids`
   throw new MirrorError('not_found', message)
 }

@@ -47,7 +47,7 @@ export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string,
     throw new MirrorError('not_found', `no mirrored tag is named ${name}`)
   }
   if (another !== undefined)
-    throw new MirrorError('not_found', `${name} names several tags: name one by its digest or id`)
+    throw new MirrorError('not_found', `several tags are named ${name}: name one by its digest or id`)
   const isRefused = catalog.readMissingPath(sbomPathOf(tag.id))?.status === 403
   const digests = isRefused ? [] : sbomDigestsOf({ catalog }, tag.id)
   if (digests.length === 0) {

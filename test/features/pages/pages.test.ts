@@ -71,6 +71,8 @@ longTest(
     expect(html).toContain('feeds: nothing is mirrored yet')
     expect(html).toContain('The run of another source is in progress')
     expect(html).not.toContain('patchmirror sync')
+    const counts = [...html.matchAll(/<bdi>records<\/bdi><\/dt><dd>(.*?)<\/dd>/gs)]
+    expect(counts.map(([, cell = '']) => cell.replace(/<[^>]*>/g, '').trim())).toEqual(['–', '–'])
     const ready = jsonOf(await first.get('/-/ready'))
     expect(ready['sources']).toMatchObject([
       { name: 'feeds', reason: 'nothing mirrored yet' },

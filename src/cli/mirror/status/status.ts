@@ -118,7 +118,7 @@ function tableOf({ sources }: Status): string {
   const rows = sources.map((source) => [
     source.name,
     source.state,
-    String(source.records),
+    source.snapshot === null ? '-' : String(source.records),
     source.snapshot?.slice(0, 12) ?? '-',
     source.asOf === null ? '-' : timeOf(Date.parse(source.asOf)),
     ageCell(source),

@@ -84,7 +84,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ['last run', ended],
       ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
       ['last change', lastChange(call, call.reads.changes.readLatestLogged(name))],
-      ['records', count(records)],
+      ['records', snapshot === null ? plain(null) : count(records)],
       ...(scope === null ? [] : ([['scope', plain(scope)]] as const)),
       ...(source.partial ? ([['missing or outdated', plain(lacksWords(source))]] as const) : []),
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),

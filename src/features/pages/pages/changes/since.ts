@@ -179,7 +179,7 @@ function placeOf(call: PageCall, since: string, wanted: SourceName | null): Sinc
   if (readSince(since, now) === null && !isSnapshotName(since))
     throw new MirrorError(
       'bad_request',
-      `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`,
+      `since "${since.slice(0, 100)}" is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`,
     )
   const places = placesSince(reads, since, wanted, now).filter(({ source }) => allowed.includes(source))
   const [place, another] = places
