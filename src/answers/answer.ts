@@ -68,8 +68,6 @@ export function notesOf({ notes = [], incomplete }: Pick<Table, 'notes' | 'incom
 /** A column of a table: its name, and how a terminal shows it. */
 export interface Column {
   readonly name: string
-  /** Longest text in a terminal, characters. */
-  readonly width?: number
   /** Several values are parts of one text. */
   readonly isPhrase?: true
   /** A terminal shows each of its values on a line below the row, and no head. */

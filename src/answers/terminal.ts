@@ -1,5 +1,5 @@
 import { toIso } from '../base/time.ts'
-import { cut, table, visible } from '../cli/output.ts'
+import { table, visible } from '../cli/output.ts'
 import {
   type Answer,
   type Column,
@@ -87,11 +87,11 @@ function nextLines({ rows, next, total, more }: Table): string[] {
   return ['', `${count}; the next page: the same command with`, `--after ${next}`]
 }
 
-function cellText({ width = Infinity, isPhrase }: Column, values: Value | readonly Value[]): string {
-  if (isPhrase !== true) return cut(textOfValues(values), width)
+function cellText({ isPhrase }: Column, values: Value | readonly Value[]): string {
+  if (isPhrase !== true) return textOfValues(values)
   const [first, ...others] = listOf(values)
   const parts = [...listOf(first ?? []), ...others.filter(({ kind }) => kind !== 'none')]
-  return cut(parts.map(textOfValue).join(' '), width)
+  return parts.map(textOfValue).join(' ')
 }
 
 /** Returns values in a line; where one has a comma in it, they are separated by semicolons. */

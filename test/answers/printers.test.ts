@@ -154,12 +154,7 @@ test('an address of upstream is a link of a page only where it is one of the web
 const LIST: Table = {
   kind: 'table',
   title: 'things',
-  columns: [
-    { name: 'package', width: 8, isPhrase: true },
-    { name: 'digest' },
-    { name: 'day' },
-    { name: 'id', isDetail: true },
-  ],
+  columns: [{ name: 'package', isPhrase: true }, { name: 'digest' }, { name: 'day' }, { name: 'id', isDetail: true }],
   rows: [
     [
       [textValue('curl'), textValue('1.2.3')],
@@ -175,12 +170,12 @@ const LIST: Table = {
   empty: 'no things',
 }
 
-test('the terminal prints a list without its details, cuts what is wide, and names the next page', () => {
+test('the terminal prints a list without its details, with all that a cell has, and names the next page', () => {
   const lines = terminalLines({ parts: [LIST] })
   expect(lines.join('\n').split('\n')).toEqual([
-    'package   digest        day',
-    'curl 1.…  abababababab  2026-07-01',
-    'bash      -             -',
+    'package     digest        day',
+    'curl 1.2.3  abababababab  2026-07-01',
+    'bash        -             -',
     '',
     '2 of 7; the next page: the same command with',
     '--after cursor',

@@ -29,11 +29,11 @@ const MAX_LINK = 500
 type Listed = Pick<ListPage, 'items' | 'next' | 'total' | 'incomplete'>
 
 const PATCH_COLUMNS: readonly Column[] = [
-  { name: 'CVE', width: 17 },
-  { name: 'source package', width: 26, isPhrase: true },
-  { name: 'ecosystem', width: 13, isPhrase: true },
-  { name: 'severity', width: 10 },
-  { name: 'ticket', width: 12 },
+  { name: 'CVE' },
+  { name: 'source package', isPhrase: true },
+  { name: 'ecosystem', isPhrase: true },
+  { name: 'severity' },
+  { name: 'ticket' },
   { name: 'patch', isDetail: true },
   { name: 'updated', isDetail: true },
 ]
