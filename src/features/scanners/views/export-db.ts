@@ -44,7 +44,8 @@ export function exportDb(
   } catch (error) {
     const code = systemCode(error)
     if (error instanceof MirrorError || code === undefined) throw error
-    throw new MirrorError('storage', `cannot write to ${dir} (${code})`, { cause: error })
+    const advice = 'name a folder that this user may write, on a disk with space'
+    throw new MirrorError('storage', `cannot write to ${dir} (${code}): ${advice}`, { cause: error })
   }
 }
 
