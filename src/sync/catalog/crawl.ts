@@ -1,4 +1,5 @@
 import type { MirrorError } from '../../base/errors.ts'
+import type { ErrorForm } from '../../upstream/http/errors.ts'
 import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
 import type { MissingPath } from '../../store/catalog/answers.ts'
 import type { WalkedList } from './lists/walk-list.ts'
@@ -41,11 +42,14 @@ export interface PackageScope {
   readonly digest: string
 }
 
-/** An answer of 404, and the media type of its body. */
-interface UnsureNone {
+/** An answer that there is nothing, which may not be the service's word. */
+export interface UnsureNone {
   readonly task: Task
   readonly answer: FetchedAnswer
-  readonly form: string
+  /** The form of a 404; null: it is a 204. */
+  readonly form: ErrorForm | null
+  /** Whether something is stored that it would replace. */
+  readonly isStored: boolean
 }
 
 /** Results of a run, ready to be published. */
@@ -67,7 +71,7 @@ export interface Crawl {
   linksLeft: Map<string, string>
   /** The missing paths that the service is still building (202). */
   pending: Set<string>
-  /** What answers 404 in another form than JSON, which may not be the service's word; not stored yet. */
+  /** What answers that there is nothing, and may not be the service's word; not stored yet. */
   unsure: UnsureNone[]
   /** Lists that were walked and are not known to be complete → reason. */
   incomplete: Map<string, string>

@@ -4,6 +4,7 @@ import { refuseRemoval, removalLimits } from '../refusals.ts'
 import { isDocument } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
+import { kindOf } from './unsure.ts'
 
 /** What of one kind of items, or of one list, a run would remove. */
 export interface RemovedItems {
@@ -21,15 +22,17 @@ export interface RemovedItems {
 
 /** Returns what a run would remove: of each list, and of items, artifacts, answers and lists as a whole. */
 export function removedItems(context: CatalogContext, crawl: Crawl, stored: StoredAnswers): RemovedItems[] {
+  const lost = lostArtifacts(context, crawl, stored)
   const kinds: [key: string, noun: string, found: Gone][] = [
     ['owners', 'items with their artifacts', ownersOf(context, crawl, stored)],
-    ['artifacts', 'artifacts, for which upstream answers 404 or 204', lostArtifacts(context, crawl, stored)],
+    ['artifacts', LOST_ARTIFACTS, lost],
     ['refused', 'answers, which the service refuses now (403)', hiddenAnswers(context, crawl, stored)],
     ['lists', 'lists', lostLists(context, crawl)],
   ]
   const items = kinds.map(([key, noun, found]): RemovedItems => {
     const { stored: total, gone } = found
-    return { key, resource: null, total, gone, reason: reasonOf(context, found, noun) }
+    const reason = reasonOf(context, found, noun) ?? (found === lost ? lostKind(stored, lost) : null)
+    return { key, resource: null, total, gone, reason }
   })
   return [...listedItems(context, crawl), ...items].filter(({ gone }) => gone.length > 0)
 }
@@ -51,8 +54,10 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
 /** What the service does not lose at once, however little it has; an account may well lose its few keys or subscriptions. */
 const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches'])
 
-function refuseAll({ stored, gone }: Gone): string | null {
-  return stored === 1 ? null : refuseRemoval(stored, gone.length, { count: 0, fraction: 0 }, 'items')
+const LOST_ARTIFACTS = 'artifacts, for which upstream answers 404 or 204'
+
+function refuseAll({ stored, gone }: Gone, noun = 'items'): string | null {
+  return stored === 1 ? null : refuseRemoval(stored, gone.length, { count: 0, fraction: 0 }, noun)
 }
 
 function reasonOf({ config }: CatalogContext, { stored, gone }: Gone, noun: string): string | null {
@@ -86,6 +91,19 @@ function lostArtifacts({ store }: CatalogContext, { wanted, settled }: Crawl, st
     for (const { path, owner, status } of stored.ofOwners(() => true))
       if (status === 200 && (settled.owner(owner) ? isDocument(path) : isArtifact(path))) count++
   return { stored: count, gone: gone.sort() }
+}
+
+/** Returns why a run may not remove all artifacts of one kind: a proxy may answer for their paths. One alone may be gone. */
+function lostKind(stored: StoredAnswers, { gone }: Gone): string | null {
+  if (gone.length < 2) return null
+  const left = new Set<string>()
+  const lost = new Set(gone)
+  for (const { path, status } of stored.ofOwners(() => true))
+    if (status === 200 && !lost.has(path)) left.add(kindOf(path))
+  for (const [kind, paths] of Map.groupBy(gone, kindOf))
+    if (paths.length > 1 && !left.has(kind))
+      return `${refuseAll({ stored: paths.length, gone: paths }, LOST_ARTIFACTS)}: ${kind}`
+  return null
 }
 
 /** Returns the number of stored answers that are served, and the paths of those that the service refuses now. */

@@ -2,63 +2,150 @@ import { randomUUID } from 'node:crypto'
 import { MirrorError } from '../../base/errors.ts'
 import { fillPath, matchPath } from '../../base/domain/path-templates.ts'
 import { RELEASES, RESOURCES } from '../../base/domain/resources.ts'
-import { formOf, isTransient, statusOf } from '../../upstream/http/errors.ts'
+import { LeavingError } from '../../upstream/http/destinations.ts'
+import { type ErrorForm, formOf, isTransient, statusOf } from '../../upstream/http/errors.ts'
 import type { CatalogContext } from './context.ts'
-import type { Crawl } from './crawl.ts'
-import type { Task } from './answers/plan.ts'
+import type { Crawl, UnsureNone } from './crawl.ts'
 
 /**
- * Decides on what answered 404 in another form than JSON, as a page of a proxy does: it counts as the service's word where
- * the service, asked now for what cannot exist, answers in that form. Otherwise the path is missing, and what is stored stays.
+ * Decides on what answers that there is nothing, where something is stored or a proxy may have answered. It counts as the service's
+ * word where the service refuses what cannot exist in the same form, and still gives another answer of that kind. Otherwise the
+ * path is missing, and what is stored stays. Where the service gave no other, one form of refusal decides, and the guard on all.
  */
 export async function settleUnsure(context: CatalogContext, crawl: Crawl): Promise<void> {
-  for (const [, answers] of Map.groupBy(crawl.unsure, ({ task }) => task.surface)) {
-    const [first] = answers
-    const own = first === undefined ? null : await formOfNone(context, first.task)
-    for (const { task, answer, form } of answers) {
-      if (own === form || own === null) {
-        await context.keep(() => context.store.catalog.keepFetched(answer))
+  for (const [kind, [first, ...others]] of Map.groupBy(crawl.unsure, ({ task }) => kindOf(task.canonical))) {
+    if (first === undefined) continue
+    const judge = await createJudge(context, kind, [first, ...others])
+    for (const one of [first, ...others]) {
+      const why = judge(one)
+      if (why === null) {
+        await context.keep(() => context.store.catalog.keepFetched(one.answer))
         crawl.fetched++
-      } else crawl.missing.set(task.canonical, whyUnsure(form, own))
+      } else crawl.missing.set(one.task.canonical, `it answers ${one.answer.status}${why}`)
     }
   }
 }
 
-/** The service did not answer the comparison. */
-const SILENT = '-'
+/** Forms of the paths of answers that may be none. */
+const KINDS: readonly string[] = [
+  ...RESOURCES.flatMap(({ artifacts }) => artifacts.map(({ path }) => path)),
+  ...Object.values(RELEASES),
+]
 
-function whyUnsure(form: string, own: string): string {
-  const named = (type: string): string => (type === '' ? 'without a type' : `as ${type}`)
-  const compared = own === SILENT ? 'could not be asked for' : `is refused ${named(own)}`
-  return `it answers 404 ${named(form)}, and what cannot exist ${compared}: a proxy may have answered`
+/** Returns the form of a path of an artifact, or of the package catalog; empty for any other. */
+export function kindOf(path: string): string {
+  return KINDS.find((form) => matchPath(form, path) !== null) ?? ''
 }
 
-/** Returns the media type in which the service refuses what cannot exist; null: it does not, so nothing can be compared. */
-async function formOfNone(context: CatalogContext, task: Task): Promise<string | null> {
-  const path = pathOfNone(task)
-  if (path === null) return null
+/** What a request gave: what was asked for, a 204, no answer, the form of a 404, or another refusal (null). */
+type Said = 'given' | 'none' | 'silent' | ErrorForm | null
+
+/** Returns what says why an answer that there is nothing is not believed; null: it is. */
+async function createJudge(
+  context: CatalogContext,
+  kind: string,
+  answers: readonly [UnsureNone, ...UnsureNone[]],
+): Promise<(one: UnsureNone) => string | null> {
+  const other = await askOther(context, kind, answers)
+  const own = await formOfNone(context, answers[0], other === 'given')
+  return ({ form, isStored }) => {
+    if (isStored && other === 'none') return ', as do others of its kind that are stored: a proxy may have answered'
+    if (isStored && other === 'silent') return ', and whether others of its kind are there could not be asked'
+    if (form === null || own === null || isOfOne(form, own)) return null
+    const compared = own === 'silent' ? 'could not be asked for' : `is refused${named(own)}, in another form`
+    return `${named(form)}, and what cannot exist ${compared}: a proxy may have answered`
+  }
+}
+
+function named({ type }: ErrorForm): string {
+  return type === '' ? ' without a type' : ` as ${type}`
+}
+
+/** Returns whether two refusals may be of one server: they have one media type, and members in common, if any. */
+function isOfOne(one: ErrorForm, other: ErrorForm | 'silent'): boolean {
+  if (other === 'silent' || one.type !== other.type) return false
+  return one.members.length + other.members.length === 0 || one.members.some((name) => other.members.includes(name))
+}
+
+/** Stored answers of a kind that are asked for, at most: one that is there shows that its path leads to the service. */
+const MOST_ASKED = 3
+
+/** Returns whether the service gives another answer of a kind, which is stored or was fetched by this run; null: there is no other. */
+async function askOther(
+  context: CatalogContext,
+  kind: string,
+  answers: readonly [UnsureNone, ...UnsureNone[]],
+): Promise<'given' | 'none' | 'silent' | null> {
+  const isStored = answers.some((one) => one.isStored)
+  const none = new Set(answers.map(({ task }) => task.canonical))
+  let found: 'none' | 'silent' | null = null
+  for (const path of isStored ? othersOf(context, kind, none) : []) {
+    const said = await ask(context, answers[0], path)
+    if (said === 'given') return said
+    if (found !== 'silent') found = said === 'silent' || said === null ? 'silent' : 'none'
+  }
+  return found ?? (wasGiven(context, kind) ? 'given' : null)
+}
+
+function wasGiven({ store: { catalog } }: CatalogContext, kind: string): boolean {
+  const fetched = [...catalog.eachFetchedPath()]
+  return fetched.some((path) => kindOf(path) === kind && catalog.readFetched(path)?.status === 200)
+}
+
+function othersOf({ store }: CatalogContext, kind: string, none: ReadonlySet<string>): string[] {
+  const paths: string[] = []
+  for (const { path, status } of store.catalog.eachStoredAnswer()) {
+    if (status !== 200 || none.has(path) || kindOf(path) !== kind) continue
+    paths.push(path)
+    if (paths.length === MOST_ASKED) break
+  }
+  return paths
+}
+
+async function ask(context: CatalogContext, { task }: UnsureNone, path: string): Promise<Said> {
   const { maxRecordBytes: maxBytes } = context.config.upstream
+  const session = context.sessionOf(task.surface)
   try {
-    await context.sessionOf(task.surface).fetchDocument(context.relative(task, path), { maxBytes, gzip: true })
+    await session.fetchDocument(context.relative(task, path), { maxBytes, gzip: true })
+    return 'given'
   } catch (error) {
     context.session.signal.throwIfAborted()
+    if (error instanceof LeavingError) return 'given'
     if (!(error instanceof MirrorError)) throw error
-    if (isTransient(error)) return SILENT
+    if (statusOf(error) === 202) return 'given'
+    if (statusOf(error) === 204) return 'none'
+    if (isTransient(error)) return 'silent'
     return [400, 404, 410, 422].includes(statusOf(error) ?? 0) ? formOf(error) : null
+  }
+}
+
+/**
+ * Returns the form in which the service refuses what cannot exist: of the same kind, where it gives others of that kind; else
+ * preferably an item, as all paths of a kind may lead elsewhere. Null: it gives it, so nothing can be compared.
+ */
+async function formOfNone(
+  context: CatalogContext,
+  one: UnsureNone,
+  isKindGiven: boolean,
+): Promise<ErrorForm | 'silent' | null> {
+  const { canonical, resource } = one.task
+  const id = matchPath(kindOf(canonical), canonical)?.['id']
+  const item = RESOURCES.find(({ name }) => name === resource)?.item ?? null
+  const ofItem = isKindGiven || item === null ? null : fillPath(item, { id: noneLike(id) })
+  for (const path of [ofItem, pathOfNone(canonical)]) {
+    const said = path === null ? null : await ask(context, one, path)
+    if (said !== null && said !== 'given' && said !== 'none') return said
   }
   return null
 }
 
 /** Returns the path of the same answer of an item that cannot exist; null for a path of another form. */
-function pathOfNone({ canonical }: Task): string | null {
-  const forms = [...RESOURCES.flatMap(({ artifacts }) => artifacts.map(({ path }) => path)), ...Object.values(RELEASES)]
-  for (const form of forms) {
-    const values = matchPath(form, canonical)
-    if (values === null) continue
-    const { id, name } = values
-    return fillPath(form, id === undefined ? { ...values, name: noneLike(name) } : { ...values, id: noneLike(id) })
-  }
-  return null
+function pathOfNone(path: string): string | null {
+  const kind = kindOf(path)
+  const values = matchPath(kind, path)
+  if (values === null) return null
+  const { id, name } = values
+  return fillPath(kind, id === undefined ? { ...values, name: noneLike(name) } : { ...values, id: noneLike(id) })
 }
 
 /** Returns an id that no item has, a number where the given one is. */

@@ -3,8 +3,25 @@ import { essenceOf } from '../../base/domain/media-type.ts'
 import { readRetryAfter } from '../../base/time.ts'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
-import { jsonTextOf } from '../../base/json/objects.ts'
+import { isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { lackOf } from './response.ts'
+
+/** What the body of an error looks like, which differs between servers. */
+export interface ErrorForm {
+  /** Its media type, without parameters; empty: it has none. */
+  readonly type: string
+  /** Names of its members, where it is an object in JSON. */
+  readonly members: readonly string[]
+}
+
+const NO_FORM: ErrorForm = { type: '', members: [] }
+export const NO_BODY: ErrorBody = { reason: null, members: [] }
+
+/** What the body of an error says: its reason, and the names of its members. */
+export interface ErrorBody {
+  readonly reason: string | null
+  readonly members: readonly string[]
+}
 
 /** An error status, with the data that the retry rule needs. */
 class StatusError extends MirrorError {
@@ -12,8 +29,7 @@ class StatusError extends MirrorError {
   readonly retryAfterMs: number | null
   /** Whether it is for a pre-signed URL that has expired, or is invalid. */
   isExpiredUrl = false
-  /** Media type of the response's body, without parameters; empty: it has none. */
-  form = ''
+  form: ErrorForm = NO_FORM
   constructor(
     code: 'upstream_status' | 'upstream_not_found' | 'upstream_auth',
     message: string,
@@ -35,14 +51,14 @@ export function statusError(
   headers: Record<string, string | string[] | undefined>,
   path: string,
   now: () => number,
-  reason: string | null = null,
+  { reason, members }: ErrorBody = NO_BODY,
 ): MirrorError {
   const wait = readRetryAfter(headers['retry-after'], now())
   const asked = wait === null ? '' : `, asked to wait ${Math.ceil(wait / 1000)} s`
   const detail = reason === null ? '' : ` (${reason})`
   const message = `${path}: upstream answered ${status}${asked}${detail}`
   const error = errorOf(status, message, wait, whyNotGone({ status, headers, wait, reason }))
-  error.form = essenceOf(String(headers['content-type'] ?? ''))
+  error.form = { type: essenceOf(String(headers['content-type'] ?? '')), members }
   return error
 }
 
@@ -169,8 +185,8 @@ export function isTransient(error: unknown): boolean {
   return status >= 500 || status === 408 || status === 429
 }
 
-/** Returns the media type of an error's body, without parameters, empty for none; null for an error without a response. */
-export function formOf(error: unknown): string | null {
+/** Returns the form of an error's body; null for an error without a response. */
+export function formOf(error: unknown): ErrorForm | null {
   return error instanceof StatusError ? error.form : null
 }
 
@@ -191,13 +207,14 @@ const MAX_LENGTH = 300
  * Reads the reason from the body of an error response, in a line of at most 300 characters: a JSON body's
  * description, message or code, or a plain text. Null when it has none, or cannot be read.
  */
-export async function readErrorReason(body: RawAnswer['body']): Promise<string | null> {
+export async function readErrorReason(body: RawAnswer['body']): Promise<ErrorBody> {
   const bytes = await readErrorBody(body)
-  if (bytes === null) return null
+  if (bytes === null) return NO_BODY
   try {
-    return reasonOf(JSON.parse(jsonTextOf(bytes)))
+    const value: unknown = JSON.parse(jsonTextOf(bytes))
+    return { reason: reasonOf(value), members: isObject(value) ? Object.keys(value) : [] }
   } catch {
-    return plainReason(bytes)
+    return { reason: plainReason(bytes), members: [] }
   }
 }
 

@@ -105,7 +105,7 @@ async function withCredential(
     }
   }
   if (answer.status !== 401 && answer.status !== 403) return answer
-  const reason = await readErrorReason(answer.body)
+  const { reason } = await readErrorReason(answer.body)
   throw refusal(wire, authorization, request, { ...answer, status: answer.status }, reason)
 }
 

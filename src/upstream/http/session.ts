@@ -14,7 +14,7 @@ import { type Deadline, type Retrying, withDeadline, countRetries, createRetryin
 import { type RunSignal, type Wire, checkedMeta, exchange } from './request.ts'
 import { originOf, redirected } from './destinations.ts'
 import type { SecretSearch } from '../secret-search.ts'
-import { answerError, isUnsent, statusError, readErrorReason } from './errors.ts'
+import { type ErrorBody, NO_BODY, answerError, isUnsent, statusError, readErrorReason } from './errors.ts'
 import { type Method, type RawAnswer, type RawRequest, through } from './transport.ts'
 
 /** A request of the API client, and whether it is safe to send it twice. */
@@ -225,8 +225,8 @@ function isSamePlace(one: URL, other: URL): boolean {
 }
 
 /** Reads the reason of an error response of the API; null for the public feeds, whose bodies contain none. */
-async function reasonIn({ scrub, secrets }: Wire, body: RawAnswer['body']): Promise<string | null> {
-  if (scrub === null) return discardBody(body).then(() => null)
-  const reason = await readErrorReason(body)
-  return reason === null ? null : secrets.scrub(scrub(reason))
+async function reasonIn({ scrub, secrets }: Wire, body: RawAnswer['body']): Promise<ErrorBody> {
+  if (scrub === null) return discardBody(body).then(() => NO_BODY)
+  const { reason, members } = await readErrorReason(body)
+  return { reason: reason === null ? null : secrets.scrub(scrub(reason)), members }
 }

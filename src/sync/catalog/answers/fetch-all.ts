@@ -56,8 +56,8 @@ export async function fetchAll(
   })
 }
 
-function isJson(form: string): boolean {
-  return /[/+]json$/.test(form)
+function isJson(type: string): boolean {
+  return /[/+]json$/.test(type)
 }
 
 type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
@@ -103,8 +103,9 @@ async function fetchOne(
       return
     }
     const fetched = { ...answer, ownerSha }
-    if (form !== null && !mustExist(task) && !isJson(form)) {
-      crawl.unsure.push({ task, answer: fetched, form })
+    const isStored = stored?.status === 200
+    if (isNone(answer) && !mustExist(task) && (isStored || (form !== null && !isJson(form.type)))) {
+      crawl.unsure.push({ task, answer: fetched, form, isStored })
       return
     }
     await context.keep(() => store.catalog.keepFetched(fetched))

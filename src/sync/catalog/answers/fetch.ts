@@ -8,7 +8,14 @@ import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { hasEnd } from '../../../upstream/http/response.ts'
-import { formOf, isExpiredUrl, refusalError, retryAfterMs, statusOf } from '../../../upstream/http/errors.ts'
+import {
+  type ErrorForm,
+  formOf,
+  isExpiredUrl,
+  refusalError,
+  retryAfterMs,
+  statusOf,
+} from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
@@ -34,10 +41,10 @@ export async function fetchAnswer(
   return { answer: { ...answer, confirmedAt: seen.at }, ...seen, left }
 }
 
-/** Upstream's date of a response, unix milliseconds, and the media type of a 404; null: it is none. */
+/** Upstream's date of a response, unix milliseconds, and the form of a 404; null: it is none. */
 interface Seen {
   at: number
-  form: string | null
+  form: ErrorForm | null
 }
 
 /** An answer, null when it equals the stored one, and why links of the answer gave no document. */

@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
 import { type Said, plainBench } from '../../../support/catalog/plain-service.ts'
-import { longTest, test } from '../../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
 import { countCatalog } from '../../../support/stored-counts.ts'
 
 const DAY = 86_400_000
@@ -138,5 +138,58 @@ describe('an artifact that answers 404', () => {
     const { report, status } = await turned(said, none)
     expect(report).toMatchObject({ state: 'complete' })
     expect(status).toBe(404)
+  })
+
+  const GATEWAY = { status: 404, body: { error: 'no route' } }
+  const PROXIES: [string, Said, 'one' | 'all', string][] = [
+    ['a page of HTML', HTML, 'one', 'partial'],
+    ['a page of HTML', HTML, 'all', 'partial'],
+    ['JSON of other members', GATEWAY, 'all', 'partial'],
+    ['JSON as the service', { status: 404, body: { message: 'no route' } }, 'one', 'partial'],
+    ['JSON as the service', { status: 404, body: { message: 'no route' } }, 'all', 'quarantined'],
+    ['204', { status: 204 }, 'one', 'partial'],
+    ['204', { status: 204 }, 'all', 'quarantined'],
+  ]
+  bothTest.each(telling(PROXIES, 'JSON of other members', 'JSON as the service'))(
+    'with all others of its kind, %s, stays as it is stored: %j, when %s tags changed',
+    async (_what, said, changed, state) => {
+      const ids = ['a', 'b', 'c', 'd']
+      let n = 0
+      const list = () => ids.map((id, at) => ({ id, n: changed === 'all' || at === 0 ? n : 0 }))
+      const vex = (id: string): Said => (n > 0 ? said : { body: { ...VEX, '@id': id } })
+      const made = await plainBench({
+        '/v1/tags/': () => ({ body: { data: list(), cursor: { after: null } } }),
+        ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+        ...Object.fromEntries(ids.slice(1).map((id) => [`/v1/tags/${id}/vex`, () => vex(id)])),
+        '/v1/tags/a/vex': () => vex('a'),
+      })
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      n++
+      expect(await made.run('catalog')).toMatchObject({ state })
+      for (const id of ids) expect([id, (await made.ask(`/v1/tags/${id}/vex`)).status]).toEqual([id, 200])
+    },
+  )
+
+  test('one of two is none while the other is there', async () => {
+    let n = 0
+    const made = await plainBench({
+      '/v1/tags/': () => ({ body: { data: ['a', 'b'].map((id) => ({ id, n })), cursor: { after: null } } }),
+      ...Object.fromEntries(['a', 'b'].map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+      '/v1/tags/a/vex': () => (n > 0 ? { status: 204 } : { body: VEX }),
+      '/v1/tags/b/vex': () => ({ body: VEX }),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    n++
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.ask('/v1/tags/a/vex')).status).toBe(204)
+  })
+
+  test('with a page of HTML is not known to be none where no other of its kind was ever there', async () => {
+    const made = await plainBench({
+      '/v1/tags/': () => ({ body: { data: [{ id: 'a' }], cursor: { after: null } } }),
+      '/v1/tags/a': () => ({ body: { id: 'a' } }),
+      '/v1/tags/a/vex': () => HTML,
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
   })
 })
