@@ -70,6 +70,14 @@ export function isUnfinished(state: string): boolean {
   return UNFINISHED.test(state)
 }
 
+/** Returns whether an answer has content of its own, or an empty list where it `mayBeEmpty`; a message, a state and `null` are none. */
+export function saysAnything(value: unknown, mayBeEmpty: boolean): boolean {
+  if (Array.isArray(value)) return mayBeEmpty || value.length > 0
+  return (
+    isObject(value) && (hasContent(value) || (mayBeEmpty && Object.values(value).some((one) => Array.isArray(one))))
+  )
+}
+
 function hasContent(value: Fields, depth = 0): boolean {
   return Object.entries(value).some(([name, inner]) => {
     const plain = plainName(name)

@@ -20,8 +20,9 @@ import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
 import { judgeFetched } from '../signatures.ts'
-import { type ArtifactContent, type ArtifactResponse, behindLocation, readArtifact, refuseError } from './artifact.ts'
+import { type ArtifactContent, type ArtifactResponse, behindLocation, readArtifact } from './artifact.ts'
 import { jsonType } from './document-type.ts'
+import { refuseStranger } from './item-check.ts'
 import { type Task, mustExist } from './plan.ts'
 
 /**
@@ -65,7 +66,7 @@ async function buildAnswer(
   if (answer === 'unchanged') return null
   if (answer === 404 || answer === 204) return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
   if (task.document === null && 'body' in answer) {
-    const item = itemAnswer(task, answer)
+    const item = itemAnswer(context, task, answer)
     const isSame = stored?.status === 200 && stored.sha256.equals(item.sha256)
     return isSame && context.store.catalog.readAnswerType(task.canonical) === item.type ? null : item
   }
@@ -139,9 +140,9 @@ function blank({ canonical, resource, owner, ownerSha }: Task): Omit<FetchedAnsw
   return { path: canonical, resource, owner, ownerSha, ...rest }
 }
 
-function itemAnswer(task: Task, { body, etag, type }: OkResponse) {
+function itemAnswer(context: CatalogContext, task: Task, { body, etag, type }: OkResponse) {
   const value = parse(task.path, body)
-  refuseError(task, value)
+  refuseStranger(context, task, value)
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
   const packed = packContent(clean)
   const answer = jsonAnswer(task, clean, packed)

@@ -133,7 +133,8 @@ function* answersOf(context: CatalogContext, { wanted }: Crawl, template: string
   }
 }
 
-function readAnswer({ store }: CatalogContext, path: string): unknown {
+/** Returns the answer of a path, as this run fetched it or as it is stored; null: there is none. */
+export function readAnswer({ store }: CatalogContext, path: string): unknown {
   const answer = store.catalog.readFetchedBody(path) ?? store.catalog.readAnswer(path)
   if (answer?.status !== 200 || answer.body === null) return null
   try {

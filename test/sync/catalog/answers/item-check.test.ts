@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { type Said, plainBench } from '../../../support/catalog/plain-service.ts'
+
+const VERSIONS = '/packages/ecosystems/npm/packages/ms/versions'
+const TAG = { id: 'a', name: '3.12', image: { id: 'i', name: 'python' } }
+const json = (body: string): Said => ({ headers: { 'content-type': 'application/json' }, body })
+
+/** Answers of status 200 that are about nothing that was asked for. */
+const STRANGERS: readonly Said[] = [
+  { body: {} },
+  { body: [] },
+  json('null'),
+  json('"ok"'),
+  json('17'),
+  { body: { data: null } },
+  { body: { message: 'maintenance until 5 o’clock' } },
+  { body: { status: 'maintenance' } },
+]
+/** Those that have content, and that of something else. */
+const OTHERS: readonly Said[] = [
+  { body: { ...TAG, id: 'b' } },
+  { body: { data: { ...TAG, id: 'b' } } },
+  { body: [{ ...TAG, id: 'b' }] },
+  { body: { login_url: 'https://sso.example/login' } },
+  { body: { status: 'UP', version: '1.2.3' } },
+]
+
+test('an answer that does not name the item that was asked for, or says nothing, leaves what is stored', async () => {
+  let n = 0
+  const bodies: Record<string, unknown> = {
+    '/v1/me': { id: 'x', name: 'me' },
+    '/v1/tags/a': TAG,
+    [VERSIONS]: { versions: [{ version: '2.1.3' }] },
+  }
+  const said = new Map<string, Said>()
+  const made = await plainBench({
+    '/v1/tags/': () => ({ body: { data: [{ id: 'a', n }], cursor: { after: null } } }),
+    '/v1/packages/': () => ({
+      body: { data: [{ id: 'p', ecosystem: 'npm', name: 'ms', n }], cursor: { after: null } },
+    }),
+    '/v1/packages/p': () => ({ body: { data: { package_id: 'P', name: 'ms' } } }),
+    ...Object.fromEntries(Object.entries(bodies).map(([path, body]) => [path, () => said.get(path) ?? { body }])),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  for (const path of Object.keys(bodies))
+    for (const stranger of path === '/v1/tags/a' ? [...STRANGERS, ...OTHERS] : STRANGERS) {
+      n++
+      said.clear()
+      said.set(path, stranger)
+      const { state, facts } = await made.run('catalog')
+      const text = await (await made.ask(path)).text()
+      expect([path, stranger, state, facts['lacking'], text]).toEqual([
+        path,
+        stranger,
+        'partial',
+        1,
+        JSON.stringify(bodies[path]),
+      ])
+    }
+})
+
+test('a list of versions that is empty is the answer of a package that had none', async () => {
+  const made = await plainBench({
+    '/v1/packages/': () => ({ body: { data: [{ id: 'p', ecosystem: 'npm', name: 'ms' }], cursor: { after: null } } }),
+    '/v1/packages/p': () => ({ body: { id: 'p' } }),
+    [VERSIONS]: () => ({ body: { versions: [] } }),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect((await made.ask(VERSIONS)).status).toBe(200)
+})
