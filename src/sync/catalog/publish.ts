@@ -13,6 +13,7 @@ import { quarantinePath } from './guard.ts'
 import { resourcesOf } from './lists/walk.ts'
 import { recordArrivals } from './new-tags.ts'
 import { listGone, noteRemovals, removalWords } from './removals.ts'
+import type { RemovedItems } from './removed-items.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
 /** What the guard said of the artifacts, and the approval that the run applies. */
@@ -26,7 +27,7 @@ export async function publishCatalog(
   context: CatalogContext,
   crawl: Crawl,
   stored: StoredAnswers,
-  { artifacts, approved }: Admitted,
+  { artifacts, approved, removed: items }: Admitted & { removed: readonly RemovedItems[] },
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
   const gone = listGone(context, crawl, stored)
@@ -35,7 +36,7 @@ export async function publishCatalog(
   const removals = { answers: gone, lists: goneLists }
   noteRemovals(facts, removals)
   facts['lists'] = lists.length
-  const removed = removalWords(removals)
+  const removed = removalWords({ ...removals, removed: items })
   const moved = lists.length + goneLists.length + gone.length + crawl.fetched
   const whole = isWhole(crawl)
   const before = store.snapshots.readSnapshot(context.source)

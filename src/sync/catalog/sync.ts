@@ -89,7 +89,7 @@ async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarant
   if (artifacts !== null) recordDoubts(context, artifacts.verdict)
   const refused = await guardCatalog(context, removed, approved, artifacts?.verdict ?? null)
   if (refused !== null) return refused
-  const published = await publishCatalog(context, crawl, stored, { artifacts, approved })
+  const published = await publishCatalog(context, crawl, stored, { artifacts, approved, removed })
   const result = withNameless(published, nameless)
   recordSettled(context, crawl)
   const isVerified = !context.dryRun && !isNarrow(context) && context.source === 'catalog'

@@ -115,7 +115,7 @@ longTest('a run says what it removed by kind, and names it where names may be sh
   const [gone = ''] = service.ids('tags')
   service.remove('tags', gone)
   const { message, facts } = await made.run('catalog')
-  expect(message).toMatch(/ fetched, \d+ answers of 1 tag( and 1 artifact set)? removed$/)
+  expect(message).toMatch(/ fetched, \d+ answers of 1 tag( and 1 artifact set)?, 2 items of 2 lists removed$/)
   expect(facts['removedIds']).toContain(`/v1/tags/${gone}`)
   expect((facts['removedIds'] as string[]).length).toBe(facts['removed'])
   const text = await (await made.ask('/-/status')).text()

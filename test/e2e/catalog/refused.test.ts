@@ -80,14 +80,14 @@ longTest('a service that refuses all lists at once, or very many answers, change
   const listing = (n: number): Saying => {
     return () => ({ body: { data: ids.map((id) => ({ id, n })), cursor: { after: null } } })
   }
-  const answers = (said: Saying): Record<string, Saying> =>
+  const answers = (said: Saying | null): Record<string, Saying> =>
     Object.fromEntries(
-      ids.flatMap((id) => [
-        [`/v1/tags/${id}`, said],
-        [`/v1/tags/${id}/sbom`, said],
+      ids.flatMap((id): [string, Saying][] => [
+        [`/v1/tags/${id}`, said ?? (() => ({ body: { id } }))],
+        [`/v1/tags/${id}/sbom`, said ?? (() => ({ body: SBOM }))],
       ]),
     )
-  const made = await plainBench({ ...answers(() => ({ body: SBOM })), '/v1/tags/': listing(1) })
+  const made = await plainBench({ ...answers(null), '/v1/tags/': listing(1) })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   made.say({ ...answers(refusing('no')), '/v1/tags/': listing(2) })
   const report = await made.run('catalog')

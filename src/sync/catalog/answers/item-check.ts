@@ -32,7 +32,7 @@ function idAsked({ resource, canonical }: Task): string | null {
 }
 
 function names(value: unknown, id: string, depth = 0): boolean {
-  if (typeof value === 'string' || typeof value === 'number') return String(value).toLowerCase() === id
+  if (typeof value === 'string' || typeof value === 'number') return String(value).toWellFormed().toLowerCase() === id
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return false
   return Object.values(value).some((inner) => names(inner, id, depth + 1))
 }
