@@ -12,10 +12,10 @@ const OF_TOTAL = /total|content-range/
  * `entries`: the number of entries in it.
  */
 export function refusePaged(path: string, { link, headers }: Pick<Meta, 'link' | 'headers'>, entries: number): void {
-  const warning = warningOf(headers)
-  if (warning !== null) throw new MirrorError('upstream_shape', `${path}: it may not be whole: ${warning}`)
   const next = nextLink(link)
   const said = next === null ? signOfMore(headers, entries) : `the header link leads to ${next}`
+  const warning = said === null ? warningOf(headers) : null
+  if (warning !== null) throw new MirrorError('upstream_shape', `${path}: it may not be whole: ${warning}`)
   if (said === null) return
   const message = `${path}: it is one page of several, and is fetched as one document: ${said.slice(0, 200)}`
   throw new MirrorError('upstream_shape', message)

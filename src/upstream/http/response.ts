@@ -3,7 +3,7 @@ import { readHttpDate } from '../../base/time.ts'
 import { trailerSize } from '../../base/gzip/member.ts'
 import { inflatedPieces } from '../../base/gzip/pieces.ts'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
-import { saysLack } from '../../base/json/forms/more-beyond.ts'
+import { isFlawHeader, saysLack } from '../../base/json/forms/more-beyond.ts'
 import { textOfJson } from '../../base/json/objects.ts'
 import { isHtmlPage } from '../../base/text.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
@@ -96,11 +96,26 @@ export function ageOf({ age }: Meta['headers']): number {
 /** Codes of a Warning header (RFC 7234, 5.5) of a cache that could not ask: a stale answer, a failed check, no connection. */
 const STALE_WARNING = /(?:^|,)\s*11[0-2]\b/
 
-/** Returns what a Warning header says of an answer that is old or not whole, in words; null: nothing. */
+/** Returns what a Warning header, or a flag in a header, says of an answer that is old or not whole, in words; null: nothing. */
 export function warningOf(headers: Meta['headers']): string | null {
   const warning = textOfJson(headers['warning'])
   const isSaid = STALE_WARNING.test(warning) || saysLack(warning)
-  return isSaid ? `it has the header warning: ${warning.slice(0, 60)}` : null
+  if (isSaid) return `it has the header warning: ${warning.slice(0, 60)}`
+  const flag = Object.entries(headers).find(([name, value]) => isFlawHeader(name, value))
+  return flag === undefined ? null : `it has the header ${flag[0]}: ${textOfJson(flag[1]).slice(0, 60)}`
+}
+
+/** Headers in which caches say what they did. */
+const OF_CACHE = /^(x-|cf-|x-proxy-)?(varnish-)?cache(-status|-result)?$/
+/** An answer that a cache gave though it had expired; `fwd=stale` is one that it asked for again (RFC 9211). */
+const STALE = /(?:^|[\s;,])(?:stale|updating)(?![\w=])|\bhit\b[^,]*;\s*ttl=-/i
+
+/** Returns what a cache says of an answer that had expired, in words; null: nothing. */
+export function staleOf(headers: Meta['headers']): string | null {
+  const found = Object.entries(headers).find(([name, value]) => OF_CACHE.test(name) && STALE.test(textOfJson(value)))
+  return found === undefined
+    ? null
+    : `a cache gave it that had expired (${found[0]}: ${textOfJson(found[1]).slice(0, 60)})`
 }
 
 /** Returns the content coding; `x-gzip` is another name of gzip (RFC 9110, section 8.4.1.3). */

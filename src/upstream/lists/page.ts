@@ -6,7 +6,7 @@ import { type Flaw, flawOf } from '../../base/json/forms/more-beyond.ts'
 import { isPageUrl } from '../../base/json/list-names.ts'
 import { type JsonPath, locate, valueAt, elementsOf } from '../../base/json/slices.ts'
 import { type ListSign, signsOfHeaders, signsOfPage } from '../../base/json/list-signs.ts'
-import { type Meta, warningOf } from '../http/response.ts'
+import { type Meta, staleOf, warningOf } from '../http/response.ts'
 import { CUT_ABOVE, FLAWED } from './evidence.ts'
 import type { Next } from './cursor.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
@@ -114,7 +114,7 @@ export function readPage(
 }
 
 function flawOfStatus(status: number, headers: Meta['headers']): Flaw | null {
-  const warning = warningOf(headers)
+  const warning = warningOf(headers) ?? staleOf(headers)
   if (warning !== null) return { text: warning, isLasting: false }
   if (status !== 206 || headers['content-range'] !== undefined) return null
   return { text: 'its status is 206, and it has no Content-Range', isLasting: false }

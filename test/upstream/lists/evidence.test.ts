@@ -214,6 +214,11 @@ describe('a list of which a page says itself that items are missing', () => {
     ['a status', { meta: { status: 503 } }],
     ['what did not answer', { unreachable: ['eu-1'] }],
     ['a flag for old content', { stale: true }],
+    ['a mode', { meta: { mode: 'maintenance' } }],
+    ['a message about a part', { message: 'some results could not be loaded' }],
+    ['shards', { failed_shards: 2 }],
+    ['names of what failed', { failed: ['eu-1'] }],
+    ['names of what is left out', { omitted: ['t-24', 't-25'] }],
   ]
   const saying = (more: object): PagingForm => ({
     ...formOf('nothing, unpaged'),
@@ -242,11 +247,27 @@ describe('a list of which a page says itself that items are missing', () => {
       await expect(walked(saying(more), [])).rejects.toThrow(/it is not ready yet/)
   })
 
-  test.each([{ warning: '110 - "Response is Stale"' }, { warning: '199 - "incomplete"' }, { 'x-partial': 'true' }])(
-    'by a header is cut: %j',
+  const withHeaders = (headers: Record<string, string>): PagingForm => ({
+    ...formOf('nothing, unpaged'),
+    says: ({ items }) => ({ body: items, headers }),
+  })
+
+  test.each([
+    { warning: '110 - "Response is Stale"' },
+    { warning: '199 - "incomplete"' },
+    { 'x-partial': 'true' },
+    { 'x-degraded': 'true' },
+    { 'x-cache': 'STALE' },
+    { 'cf-cache-status': 'UPDATING' },
+    { 'cache-status': 'edge; hit; ttl=-412' },
+  ])('by a header is cut: %j', async (headers) => {
+    expect((await walked(withHeaders(headers), tickets(23))).end.grade?.grade).toBe('cut')
+  })
+
+  test.each([{ 'x-cache': 'MISS' }, { 'cache-status': 'edge; fwd=stale; fwd-status=200' }, { 'x-degraded': 'false' }])(
+    'is not seen in a header: %j',
     async (headers) => {
-      const form: PagingForm = { ...formOf('nothing, unpaged'), says: ({ items }) => ({ body: items, headers }) }
-      expect((await walked(form, tickets(23))).end.grade?.grade).toBe('cut')
+      expect((await walked(withHeaders(headers), tickets(23))).end.grade?.grade).toBe('proved')
     },
   )
 
@@ -260,6 +281,7 @@ describe('a list of which a page says itself that items are missing', () => {
     { rate_limited: true, unlimited: true, warnings: ['this version is deprecated'], error: { code: 0 } },
     { next_release: { version: '2' }, next_maintenance: { starts: '2026-01-02' }, next: {}, next_page: { href: null } },
     { status: 200, message: 'all tickets', unavailable: 3, unreachable: [], stale: false, warning: 'use v2' },
+    { failed: 3, missing: 2, message: 'tickets that failed are marked', mode: 'live', maintenance: false },
     { code: 200, took_ms: 312, version: 20260101, generated: 1_767_225_600, size: 100, revision: 99, max: 5000 },
   ])('is not seen in %j', async (more) => {
     expect((await walked(saying(more), tickets(23))).end.grade?.grade).toBe('proved')

@@ -25,6 +25,12 @@ export function saysLack(text: string): boolean {
   return CUT_NOTE.test(text)
 }
 
+/** Returns whether a header says the same, as a flag: `X-Degraded: true`. */
+export function isFlawHeader(name: string, value: unknown): boolean {
+  const plain = plainMember(name.replace(/^x-/, ''))
+  return (truthOf(value) === true || value === '1') && (CUT.test(plain) || BROKEN.test(plain))
+}
+
 /**
  * Returns what a document says itself of content that it lacks; null when it says nothing. Its numbers and its end then prove
  * nothing.
@@ -99,18 +105,21 @@ function speaksOfMore(name: string, value: unknown, entries: number): boolean {
 
 /** Names of flags that are true where something is missing; `rate_limited` and `unlimited` are about requests. */
 const CUT =
-  /^(?!.*(rate|unlimited)).*(partial|incomplete|capped|limited|overflow|limit(reached|exceeded|hit)|(reached|exceeded|hit)limit)|^(is)?stale$/
+  /^(?!.*(rate|unlimited)).*(partial|incomplete|capped|limited|overflow|limit(reached|exceeded|hit)|(reached|exceeded|hit)limit)|^(is)?(in)?(stale|fallback|maintenance(mode)?)$/
 const BROKEN = /degraded|timedout|timeout/
 /** Names of what did not answer, by its number or its names. */
-const SILENT = /^(unreachable|unresponsive)/
+const SILENT =
+  /^(unreachable|unresponsive)|^failed(shard|source|region|node|part|partition|ecosystem|page|backend|request)s?$/
+/** Names of what is missing, by the names of it; a number may be of anything. */
+const LISTED = /^(failed|failures|missing|omitted|unavailable|not(loaded|included|available)|dropped|lost)/
 /** States of an answer, and texts for people, of which something is missing. */
-const STATES: ReadonlySet<string> = new Set(['status', 'state', 'result', 'outcome', 'completeness'])
-const CUT_STATE = /^(partial|incomplete|truncated)/i
-const BROKEN_STATE = /^(degraded|errors?|fail|timed?[ _-]?out)/i
+const STATES: ReadonlySet<string> = new Set(['status', 'state', 'result', 'outcome', 'completeness', 'mode'])
+const CUT_STATE = /^(partial|incomplete|truncated|stale|fallback|maintenance)/i
+const BROKEN_STATE = /^(degraded|errors?|fail(ed|ing|ure)?$|timed?[ _-]?out)/i
 const STATUS = /^(http)?status(code)?$/
-const NOTES = /^(warnings?|notices?|messages?)$/
+const NOTES = /^(warnings?|notices?|notes?|messages?)$/
 const CUT_NOTE =
-  /\b(truncated|incomplete|stale|omitted|timed out|partial (results?|data|content|response|list)|(temporarily )?un(available|reachable)|(did|does) not (answer|respond)|not (all|every|ready)|being (re)?(built|indexed|generated)|in progress|try again)\b/i
+  /\b(truncated|incomplete|stale|outdated|degraded|omitted|(could|can) ?not be|couldn[’']t be|failed to|(is|are|was|were) missing|timed out|partial (results?|data|content|response|list)|(temporarily )?un(available|reachable)|(did|does) not (answer|respond)|not (all|every|ready)|being (re)?(built|indexed|generated)|in progress|try again)\b/i
 
 function isLastingFlaw(name: string, value: unknown): boolean {
   if (/^errors?$/.test(name)) return isError(value)
@@ -122,7 +131,12 @@ function isLastingFlaw(name: string, value: unknown): boolean {
 
 function isFlaw(name: string, value: unknown): boolean {
   if (truthOf(value) === true) return CUT.test(name)
-  if (SILENT.test(name)) return Array.isArray(value) ? value.length > 0 : Number(value) > 0
+  if (Array.isArray(value)) return value.length > 0 && (SILENT.test(name) || LISTED.test(name) || isNote(name, value))
+  if (SILENT.test(name)) return Number(value) > 0
   if (STATES.has(name)) return CUT_STATE.test(String(value))
+  return isNote(name, value)
+}
+
+function isNote(name: string, value: unknown): boolean {
   return NOTES.test(name) && saysLack(JSON.stringify(value))
 }
