@@ -27,8 +27,21 @@ export interface FoundPage {
   isRefused?: boolean
 }
 
-/** Parameters of services that number their pages. */
-const PAGE_PARAMS: readonly string[] = ['page', 'page[number]', 'pageNumber']
+/** The parameter of most services that number their pages. */
+const PAGE_PARAM = 'page'
+/** Parameters that fewer services use; all are requested at once first, as they change nothing in a list of one page. */
+const RARE_OFFSETS: readonly string[] = ['skip', 'start', 'from']
+const RARE_PAGES: readonly string[] = [
+  'page[number]',
+  'pageNumber',
+  'p',
+  'pg',
+  'page_no',
+  'pageNo',
+  'page_number',
+  'pageIndex',
+  'page_index',
+]
 
 /** What a request for another page gave. `other`: items that were not on the page, in a way that cannot be followed. */
 type Gave = 'same' | 'nothing' | 'refused' | 'other'
@@ -56,6 +69,21 @@ export function createSeeker(list: Sought, ask: Ask) {
     const last = items.at(-1)
     return last === undefined ? null : idOf(last)
   }
+  /** Returns the first attempt that returns new items, or nothing where the list ends. */
+  const first = async (attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> => {
+    for (const attempt of attempts) {
+      const found = await tryOne(list, ask, attempt, page, note)
+      if (found !== null) return found
+    }
+    return null
+  }
+  const numbered = async (page: ReadPage, params: readonly string[]): Promise<FoundPage | null> => {
+    for (const param of params) {
+      const found = await byNumber(list, ask, param, page, note)
+      if (found !== null) return found
+    }
+    return null
+  }
   return {
     lastId,
     /** Returns a request whose outcome was this one; null: there was none. */
@@ -72,21 +100,17 @@ export function createSeeker(list: Sought, ask: Ask) {
       const own = positionsOfPage(page, collected)
       return [...own, ...countedWays(lastId(page), collected, ids, OFFSET_PARAMS.slice(0, offsets))]
     },
-    /** Returns the first attempt that returns new items, or nothing where the list ends. */
-    async first(attempts: readonly NextPageAttempt[], page: ReadPage): Promise<FoundPage | null> {
-      for (const attempt of attempts) {
-        const found = await tryOne(list, ask, attempt, page, note)
-        if (found !== null) return found
-      }
-      return null
-    },
-    /** Returns the way by page numbers; null when there is none. */
-    async numbered(page: ReadPage): Promise<FoundPage | null> {
-      for (const param of PAGE_PARAMS) {
-        const found = await byNumber(list, ask, param, page, note)
-        if (found !== null) return found
-      }
-      return null
+    first,
+    /** Returns the way by page numbers, or by rare parameters; null when there is none. */
+    async numbered(page: ReadPage, collected: number): Promise<FoundPage | null> {
+      const found = await numbered(page, [PAGE_PARAM])
+      if (found !== null) return found
+      const offsets = countedWays(null, collected, [], RARE_OFFSETS)
+      const pages = RARE_PAGES.map((param) => ({ param, value: '2' }))
+      const query = [...offsets, ...pages].map(({ param, value }) => `${param}=${value}`).join('&')
+      const answer = await probe(ask, `${targetOf(path, list.limit, null)}${list.limit === 0 ? '?' : '&'}${query}`)
+      if (compare(page, answer) === 'same') return null
+      return (await first(offsets, page)) ?? (await numbered(page, RARE_PAGES))
     },
     /** Requests a page of one item, once. Returns null when it is refused. */
     one: requestOne,

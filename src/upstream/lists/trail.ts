@@ -314,9 +314,9 @@ async function seek(
   attempts: readonly NextPageAttempt[],
   isNumbered: boolean,
 ): Promise<Step | null> {
-  const { seeker } = search
+  const { seeker, way } = search
   const found = take(search, await seeker.first(attempts, page))
-  return found ?? (isNumbered ? take(search, await seeker.numbered(page)) : null)
+  return found ?? (isNumbered ? take(search, await seeker.numbered(page, way.collected)) : null)
 }
 
 /** Takes a way that was found; null where none was. */

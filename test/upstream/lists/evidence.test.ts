@@ -329,6 +329,29 @@ describe('a list whose first answer is empty', () => {
   })
 })
 
+describe('a list of pages of 24, whatever is asked for, that says nothing of more', () => {
+  const silent = (startOf: PagingForm['startOf']): PagingForm => ({
+    ...formOf('nothing, a fixed page'),
+    fixed: 24,
+    startOf,
+  })
+
+  test.each(['offset', 'skip', 'start', 'from'])('is read by the number of items: %s', async (param) => {
+    const form = silent((query) => Number(query.get(param) ?? 0))
+    const { ids, end } = await walked(form, tickets(100))
+    expect([ids.size, end.grade?.grade]).toEqual([100, 'proved'])
+  })
+
+  test.each(['page', 'page[number]', 'p', 'page_no', 'pageIndex'])(
+    'is read by the number of pages: %s',
+    async (param) => {
+      const form = silent((query) => Number(query.get(param) ?? 1) * 24 - 24)
+      const { ids, end } = await walked(form, tickets(100))
+      expect([ids.size, end.grade?.grade]).toEqual([100, 'proved'])
+    },
+  )
+})
+
 describe('a list that was probed before', () => {
   const whole = formOf('nothing, unpaged')
 
