@@ -1,3 +1,4 @@
+import { counted } from '../../base/text.ts'
 import { listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
@@ -39,13 +40,14 @@ export function removedItems(context: CatalogContext, crawl: Crawl, stored: Stor
 
 function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] {
   const { catalog } = context.store
-  return [...walks.walked.values()].flatMap(({ path, resource, stored: id }): RemovedItems[] => {
+  return [...walks.walked.values()].flatMap(({ path, resource, stored: id, isOtherForm }): RemovedItems[] => {
     const list = id === null ? null : catalog.readList(path)
     if (list === null || catalog.countGone(list.id, path) === 0) return []
     const found = { stored: list.entries, gone: [...catalog.eachGone(list.id, path)] }
     const [first] = catalog.eachWalked(id, path)
     const isEmptied = first === undefined && path === listPathOf(resource) && LASTING.has(resource.name)
-    const reason = isEmptied ? refuseAll(found) : reasonOf(context, found, 'items')
+    const other = isOtherForm ? otherForm(found) : null
+    const reason = other ?? (isEmptied ? refuseAll(found) : reasonOf(context, found, 'items'))
     const why = reason === null ? null : `${path}: ${reason}`
     return [{ key: path, resource: resource.name, total: found.stored, gone: found.gone, reason: why }]
   })
@@ -53,6 +55,11 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
 
 /** What the service does not lose at once, however little it has; an account may well lose its few keys or subscriptions. */
 const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches'])
+
+/** Returns why what a list lacks is not known to be gone where its pages have another form: something else may have answered. */
+function otherForm({ gone }: Gone): string {
+  return `its pages have another form than before, and lack ${counted(gone.length, 'stored item')}`
+}
 
 const LOST_ARTIFACTS = 'artifacts, for which upstream answers 404 or 204'
 

@@ -359,6 +359,24 @@ test('a silent list of a usual size that lacks what it had keeps it, until its e
   expect(idsOf(made)).toHaveLength(24)
 })
 
+test('a list of another form than before that lacks what it had waits for a decision', async () => {
+  const all = tickets(23)
+  const made = await plainBench({ [PATH]: () => ({ body: { data: all, cursor: { after: null } } }) })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  made.say({ [PATH]: () => ({ body: all.slice(0, 11) }) })
+  const refused = await made.run('catalog')
+  expect(refused).toMatchObject({ state: 'quarantined' })
+  expect(refused.message).toContain('its pages have another form than before, and lack 12 stored items')
+  expect(idsOf(made)).toHaveLength(23)
+  const approved = made.store.quarantine.readQuarantine(refused.id)
+  if (approved === null) throw new Error('the run was not quarantined')
+  expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+  expect(idsOf(made)).toHaveLength(11)
+  made.say({ [PATH]: () => ({ body: { tickets: all } }) })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(idsOf(made)).toHaveLength(23)
+})
+
 test('an item behind a page that stays as it is, and is confirmed by 304, is found where a header leads to it', async () => {
   const all = tickets(2 * SIZE)
   const linked: Saying = (url, { headers: asked }) => {

@@ -32,6 +32,8 @@ export interface WalkedList {
   stored: number | null
   /** Whether the list differs from the stored one. */
   changed: boolean
+  /** Whether its pages have their items at another place than the stored ones had. */
+  isOtherForm: boolean
   frame: Frame
   evidence: ListEvidence
   facets: FacetReader
@@ -84,7 +86,8 @@ export async function walkCatalogList(
     const changed = !same || !isSameState || (carried !== null && !carries)
     facets.settle(walk.kept > 0 || carries)
     const { asOf } = end
-    const list = { path: canonical, resource, stored: stored?.id ?? null }
+    const isOtherForm = known !== null && !isSamePath(known.items, frame.items)
+    const list = { path: canonical, resource, stored: stored?.id ?? null, isOtherForm }
     return { ...list, changed, frame, evidence, facets, asOf }
   } catch (error) {
     await store.exclusive(() => store.catalog.staging.dropWalk(canonical))
