@@ -417,3 +417,17 @@ describe('a feed that shrinks', () => {
     await expectEqual(made)
   })
 })
+
+test('a feed of other bytes that is older than the stored one waits for a decision', async () => {
+  const made = await synced()
+  const before = held(made, MATRIX)
+  const matrix = JSON.parse(before ?? '{}') as Record<string, unknown>
+  const headers = { 'last-modified': 'Mon, 01 Jan 2024 00:00:00 GMT' }
+  made.sandbox.faults.set(MATRIX, { ...json({ ...matrix, platforms: [] }), headers } as Fault)
+  const report = await made.run('feeds')
+  expect(report).toMatchObject({ state: 'quarantined' })
+  expect(report.message).toContain('document of 2024-01-01T00:00:00.000Z is older than the last one')
+  expect(held(made, MATRIX)).toBe(before)
+  made.sandbox.faults.clear()
+  expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+})
