@@ -124,7 +124,7 @@ async function takeArchive(
   const compared = await ingestArchive(context, index, archive, reading, target)
   Object.assign(facts, comparisonFacts(compared))
   await archive.dispose() // a downloaded archive is large, and publishing needs the room
-  const { unresolved, datedLater, written, silent } = compared
+  const { unresolved, written, silent } = compared
   const most = singleFetchesOf(context)
   const contradicted = [...unresolved.keys()]
   const result = await fetchSingles(context, index, contradicted.slice(0, most))
@@ -132,8 +132,8 @@ async function takeArchive(
   for (const id of contradicted.slice(most))
     result.missing.set(id, `not requested yet: the run fetched ${most} singly, and the next run goes on`)
   const { isStaged } = store.osv.staging
-  const others = [...datedLater].filter((id) => isStaged(id)).length // upstream went back to other bytes
-  facts['silentChanges'] = silent + others
+  const isSilent = (id: string): boolean => isStaged(id) && store.osv.readEntry(id)?.modified === index.ids.stamp(id)
+  facts['silentChanges'] = silent + contradicted.filter(isSilent).length
   return { ...result, agrees: written === 0 && unresolved.size === 0 }
 }
 

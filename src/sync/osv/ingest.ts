@@ -156,7 +156,8 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
     return
   }
   if (order === 'newer') result.newer++
-  const stored = target.kind !== 'empty store' && context.store.osv.readEntry(id) !== null
+  const entry = target.kind === 'empty store' ? null : context.store.osv.readEntry(id)
+  const stored = entry !== null
   // Stamps can also go backwards, so a differing stamp does not show which is later: the stored record stays until it
   // is requested by itself.
   if (order === 'older' || (order === 'newer' && stored)) {
@@ -171,6 +172,7 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
   const record = { id, modified, ...sums, body, fix, asOf: ingest.asOf }
   write(ingest, record, own)
   result.written++
+  if (entry?.modified === listed) result.silent++
 }
 
 /** Writes a record; `own` is the `modified` of the record itself. */
@@ -205,6 +207,5 @@ function differs(
     result.datedLater.add(stored.id) // its own stamp, which is read next, shows which are the newer ones
     return true
   }
-  result.silent++
   return true
 }

@@ -1,3 +1,4 @@
+import AdmZip from 'adm-zip'
 import { describe, expect, onTestFinished } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { createSandbox } from '../../sandbox/server.ts'
@@ -117,6 +118,17 @@ describe('a reconcile', () => {
     expect(await reconcile(made)).toMatchObject({ state: 'complete' })
     expect(differences(made)).toEqual([])
     expect(made.sandbox.requests.count(RECORDS)).toBeGreaterThan(0)
+  })
+
+  test('counts no change where the archive has other things in place of records, and the records are as stored', async () => {
+    const made = await synced()
+    const archive = new AdmZip()
+    for (const id of made.sandbox.feed.ids()) archive.addFile(`${id}.json`, Buffer.from('{"error":"no content"}'))
+    made.sandbox.faults.set(ARCHIVE, { kind: 'body', body: archive.toBuffer(), type: 'application/zip' })
+    const report = await reconcile(made)
+    expect(report).toMatchObject({ state: 'complete', message: '0 added, 0 changed, 0 removed' })
+    expect(report.facts['silentChanges']).toBe(0)
+    expect(differences(made)).toEqual([])
   })
 
   test('verifies each fetched member, and fetches damaged ones singly', async () => {
