@@ -61,7 +61,7 @@ export async function reconcileCatalog(context: CatalogContext): Promise<SyncRes
   if (found.contradicted.length > 0) facts['contradicted'] = found.contradicted.length
   const changes =
     tasks.length === 0
-      ? 'nothing was due: every answer was confirmed within catalog.reconcileHours'
+      ? 'nothing was due: each answer that is asked for again was confirmed within catalog.reconcileHours'
       : `${counted(confirmed, 'answer')} confirmed, ${found.changed.length} changed`
   const summary = doubts === null ? changes : `${changes}; ${doubts}`
   if (found.failed.length === 0) return { outcome: 'complete', asOf: null, message: summary }
