@@ -5,7 +5,7 @@ import { refuseRemoval, removalLimits } from '../refusals.ts'
 import { isDocument } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
-import { kindOf } from './unsure.ts'
+import { artifactKind } from './unsure.ts'
 
 /** What of one kind of items, or of one list, a run would remove. */
 export interface RemovedItems {
@@ -106,8 +106,8 @@ function lostKind(stored: StoredAnswers, { gone }: Gone): string | null {
   const left = new Set<string>()
   const lost = new Set(gone)
   for (const { path, status } of stored.ofOwners(() => true))
-    if (status === 200 && !lost.has(path)) left.add(kindOf(path))
-  for (const [kind, paths] of Map.groupBy(gone, kindOf))
+    if (status === 200 && !lost.has(path)) left.add(artifactKind(path))
+  for (const [kind, paths] of Map.groupBy(gone, artifactKind))
     if (paths.length > 1 && !left.has(kind))
       return `${refuseAll({ stored: paths.length, gone: paths }, LOST_ARTIFACTS)}: ${kind}`
   return null

@@ -13,7 +13,7 @@ import type { Crawl, UnsureNone } from './crawl.ts'
  * path is missing, and what is stored stays. Where the service gave no other, one form of refusal decides, and the guard on all.
  */
 export async function settleUnsure(context: CatalogContext, crawl: Crawl): Promise<void> {
-  for (const [kind, [first, ...others]] of Map.groupBy(crawl.unsure, ({ task }) => kindOf(task.canonical))) {
+  for (const [kind, [first, ...others]] of Map.groupBy(crawl.unsure, ({ task }) => artifactKind(task.canonical))) {
     if (first === undefined) continue
     const judge = await createJudge(context, kind, [first, ...others])
     for (const one of [first, ...others]) {
@@ -33,7 +33,7 @@ const KINDS: readonly string[] = [
 ]
 
 /** Returns the form of a path of an artifact, or of the package catalog; empty for any other. */
-export function kindOf(path: string): string {
+export function artifactKind(path: string): string {
   return KINDS.find((form) => matchPath(form, path) !== null) ?? ''
 }
 
@@ -89,13 +89,13 @@ async function askOther(
 
 function wasGiven({ store: { catalog } }: CatalogContext, kind: string): boolean {
   const fetched = [...catalog.eachFetchedPath()]
-  return fetched.some((path) => kindOf(path) === kind && catalog.readFetched(path)?.status === 200)
+  return fetched.some((path) => artifactKind(path) === kind && catalog.readFetched(path)?.status === 200)
 }
 
 function othersOf({ store }: CatalogContext, kind: string, none: ReadonlySet<string>): string[] {
   const paths: string[] = []
   for (const { path, status } of store.catalog.eachStoredAnswer()) {
-    if (status !== 200 || none.has(path) || kindOf(path) !== kind) continue
+    if (status !== 200 || none.has(path) || artifactKind(path) !== kind) continue
     paths.push(path)
     if (paths.length === MOST_ASKED) break
   }
@@ -129,7 +129,7 @@ async function formOfNone(
   isKindGiven: boolean,
 ): Promise<ErrorForm | 'silent' | null> {
   const { canonical, resource } = one.task
-  const id = matchPath(kindOf(canonical), canonical)?.['id']
+  const id = matchPath(artifactKind(canonical), canonical)?.['id']
   const item = RESOURCES.find(({ name }) => name === resource)?.item ?? null
   const ofItem = isKindGiven || item === null ? null : fillPath(item, { id: noneLike(id) })
   for (const path of [ofItem, pathOfNone(canonical)]) {
@@ -141,7 +141,7 @@ async function formOfNone(
 
 /** Returns the path of the same answer of an item that cannot exist; null for a path of another form. */
 function pathOfNone(path: string): string | null {
-  const kind = kindOf(path)
+  const kind = artifactKind(path)
   const values = matchPath(kind, path)
   if (values === null) return null
   const { id, name } = values

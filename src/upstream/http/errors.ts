@@ -15,6 +15,7 @@ export interface ErrorForm {
 }
 
 const NO_FORM: ErrorForm = { type: '', members: [] }
+/** A body that says nothing, or is not read. */
 export const NO_BODY: ErrorBody = { reason: null, members: [] }
 
 /** What the body of an error says: its reason, and the names of its members. */
