@@ -173,28 +173,40 @@ const MAX_DEPTH = 6
 
 /**
  * Throws `upstream_shape` for an answer in JSON that is not about what was asked for, as an error, a notice or another item: it would
- * replace what is stored. An answer about one item of a list names that item, in whatever member; any other says something.
+ * replace what is stored. An answer about one item of a list names that item, in whatever member, unless the service names none.
  */
 function refuseStranger(context: CatalogContext, task: Task, value: unknown): void {
   refuseError(task, value)
-  const id = idAsked(task)
-  if (id !== null && !names(value, id.toLowerCase())) throw stranger(task, `it does not name ${id.slice(0, 80)}`)
-  if (id === null && !saysAnything(value, task.surface === 'catalog')) throw stranger(task, 'it says nothing')
+  const asked = itemAsked(task)
+  const isNamed = asked !== null && names(value, asked.id)
+  if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(readAnswer(context, task.canonical), asked.id)))
+    throw stranger(task, `it does not name ${asked.id.slice(0, 80)}`)
+  if (!isNamed && !saysAnything(value, task.surface === 'catalog')) throw stranger(task, 'it says nothing')
   if (matchPath(RELEASES.versions, task.canonical) === null || releasesIn(value).length > 0) return
   const stored = releasesIn(readAnswer(context, task.canonical)).length
   if (stored > 0) throw stranger(task, `it names no version of a package that had ${stored}`)
 }
 
-/** Returns the id of the listed item that an answer is about; null: it is of no list, or of the package catalog. */
-function idAsked({ resource, canonical }: Task): string | null {
-  const item = RESOURCES.find(({ name }) => name === resource)?.item ?? null
-  return (item === null ? null : matchPath(item, canonical)?.['id']) ?? null
+/** Returns the id of the listed item that an answer is about, and the names of its member; null: it is of no list, or of the package catalog. */
+function itemAsked({ resource, canonical }: Task): { id: string; ids: readonly string[] } | null {
+  const found = RESOURCES.find(({ name }) => name === resource)
+  const path = found?.item ?? null
+  const id = path === null ? undefined : matchPath(path, canonical)?.['id']
+  return id === undefined ? null : { id: id.toLowerCase(), ids: found?.ids ?? [] }
 }
 
 function names(value: unknown, id: string, depth = 0): boolean {
   if (typeof value === 'string' || typeof value === 'number') return String(value).toWellFormed().toLowerCase() === id
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return false
   return Object.values(value).some((inner) => names(inner, id, depth + 1))
+}
+
+/** Whether an item has an id of its own, also where it is alone in a member or a list. */
+function hasId(value: unknown, ids: readonly string[], depth = 0): boolean {
+  if (typeof value !== 'object' || value === null || depth > 2) return false
+  const [[name, inner] = ['', null], ...others] = Object.entries(value)
+  if (others.length === 0 && !ids.includes(name)) return hasId(inner, ids, depth + 1)
+  return Object.keys(value).some((one) => ids.includes(one))
 }
 
 function stranger({ path }: Task, why: string): MirrorError {

@@ -68,3 +68,19 @@ test('a list of versions that is empty is the answer of a package that had none'
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect((await made.ask(VERSIONS)).status).toBe(200)
 })
+
+test('a service whose answers about items have no ids is mirrored, until one has that of another item', async () => {
+  let detail: unknown = { name: '3.12', image: { id: 'i', name: 'python' } }
+  let n = 0
+  const made = await plainBench({
+    '/v1/tags/': () => ({ body: { data: [{ id: 'a', n }], cursor: { after: null } } }),
+    '/v1/tags/a': () => ({ body: { data: detail } }),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const stored = await (await made.ask('/v1/tags/a')).text()
+  expect(JSON.parse(stored)).toEqual({ data: detail })
+  detail = { id: 'b', name: '3.13' }
+  n++
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(await (await made.ask('/v1/tags/a')).text()).toBe(stored)
+})
