@@ -7,7 +7,7 @@ import { createReads } from '../../store/reads.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
 import { webhooksApi } from '../../upstream/service-api.ts'
-import { type Item, itemIdOf } from '../../upstream/service-answer.ts'
+import { type Item, itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
 import { NO_UPSTREAM } from './network/checks.ts'
 import { type ServiceProbe, ON_THE_WAY } from './network/service.ts'
@@ -58,10 +58,8 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
   const isListed = probe.upstream.has('settings')
   if (own.length === 0) return isListed ? withoutSecret(world, config, probe) : skipped(NO_SECRET)
   if (!isListed) return skipped('without a credential the subscription cannot be looked up')
-  const register = 'Register again: "patchmirror webhooks register".'
   const items = await listWebhooks(world, config, probe)
   if (items === null) return skipped('this deployment cannot list webhook subscriptions')
-  if (items.length === 0) return failure('the service has no webhook subscription', register)
 
   // "rotate" gives the secret of the subscription that it replaced an end; what has none should be at the service.
   const lasting = own.filter(({ notAfter }) => notAfter === null)
@@ -72,8 +70,9 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
   if (gone.length > 0)
     return failure(
       `the service no longer has subscription ${gone.map(({ subscription }) => subscription).join(', ')}`,
-      register,
+      `${REGISTER}, unless another one takes its place. Then remove its secret: "patchmirror webhooks delete ID".`,
     )
+  if (items.length === 0) return failure('the service has no webhook subscription', `${REGISTER}.`)
   const ids = due.map(({ subscription }) => subscription)
   const dead = items.filter((item) => ids.includes(itemIdOf(item)) && isDead(item))
   if (dead.length > 0)
@@ -83,9 +82,13 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
     )
   const lost = lostSecrets(config, own, items)
   if (lost.length > 0) return warning(lost.join('; '), RENEW)
-  return fine(`the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`)
+  return (
+    besideOwn(own, items) ??
+    fine(`the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`)
+  )
 }
 
+const REGISTER = 'Register again ("patchmirror webhooks register")'
 const RENEW =
   'Give it a new secret ("patchmirror webhooks rotate ID"), or remove the subscription ("patchmirror webhooks delete ID").'
 
@@ -104,6 +107,30 @@ function lostSecrets(config: Config, own: ReturnType<typeof validSecrets>, items
     ({ label, at }) =>
       `no secret of subscription ${label} is valid here, so its deliveries are refused; one was taken ${toIso(at)}`,
   )
+}
+
+/**
+ * Names subscriptions beside one of this mirror that send the same events to the same URL: the answer to a registration was lost,
+ * or a rotation was ended before its time. Whether its secret is here is not known where one is stored without its subscription.
+ */
+function besideOwn(own: ReturnType<typeof validSecrets>, items: readonly Item[]): Finding | null {
+  const known = own.map(({ subscription }) => subscription)
+  const sent = Map.groupBy(items, (item) =>
+    JSON.stringify([textOf(item, 'url'), itemListOf(item, 'eventtypes')?.sort()]),
+  )
+  for (const same of sent.values()) {
+    const ids = same.map((item) => String(itemIdOf(item)))
+    const others = ids.filter((id) => !known.includes(id))
+    if (ids.length < 2 || others.length === ids.length || textOf(same[0] ?? {}, 'url') === null) continue
+    const found = `subscriptions ${ids.join(', ')} send the same events to the same URL`
+    if (others.length > 0 && !known.includes(null))
+      return warning(
+        `${found}; no secret of ${others.join(', ')} is stored here, so these deliveries are refused`,
+        `Remove it: "patchmirror webhooks delete ${others[0] ?? ''}".`,
+      )
+    return warning(`${found}, so each event comes more than once`, 'Keep one: "patchmirror webhooks delete ID".')
+  }
+  return null
 }
 
 /** Secrets may be lost: subscriptions tell it from a mirror that never had any, where it received deliveries as well. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -663,6 +664,27 @@ const CASES: Case[] = [
     },
   ],
   [
+    'a webhook subscription beside that of the mirror, whose secret never came here',
+    'webhook',
+    'warn',
+    'is stored here, so these deliveries are refused',
+    async (made) => {
+      keepSecret(made, await subscribe('lost'))
+      await subscribe('lost')
+      await daemon(made, 200)
+    },
+  ],
+  [
+    'a rotation that was killed before it deleted the old subscription',
+    'webhook',
+    'warn',
+    'so each event comes more than once',
+    async (made) => {
+      keepSecret(made, await subscribe('two'), { label: 'two', secret: SECRET, subscription: await subscribe('two') })
+      await daemon(made, 200)
+    },
+  ],
+  [
     'a mirror that received deliveries and lost its secret',
     'webhook',
     'warn',
@@ -867,6 +889,7 @@ const FEW = [
     'an endpoint that a reverse proxy does not pass on',
   ],
   ...['a webhook subscription that the service no longer has', 'a disabled relay target'],
+  'a webhook subscription beside that of the mirror, whose secret never came here',
   ...['a generation that is none', 'an inbox folder that is missing', 'a revoked key that signs'],
   ...['damaged views', 'VEX documents that are damaged and missing'],
 ]
@@ -1003,6 +1026,17 @@ describe('the doctor, of a subscription whose secret ends in a day', () => {
     const found = (await examine(made)).find(({ name }) => name === 'webhook')
     expect(found).toMatchObject({ state: 'fail', found: 'the service no longer has subscription gone-1' })
   })
+
+  longTest('says how to end what is stored of one that the service no longer has', async () => {
+    const made = await mirror()
+    await daemon(made, 200)
+    keepSecret(made, 'gone-1')
+    const none = (await examine(made)).find(({ name }) => name === 'webhook')
+    keepSecret(made, await subscribe(), { label: 'two', secret: SECRET, subscription: 'gone-1' })
+    const again = (await examine(made)).find(({ name }) => name === 'webhook')
+    for (const found of [none, again])
+      expect(found).toMatchObject({ state: 'fail', action: expect.stringContaining('webhooks delete ID') as string })
+  })
 })
 
 test('the doctor names a running daemon and a writing sync, and does not disturb them', async () => {
@@ -1053,11 +1087,11 @@ function logRun(
   return id
 }
 
-/** Subscribes the mirror to events at the service, and returns the id of the subscription. */
-async function subscribe(): Promise<string> {
+/** Subscribes the mirror to events at the service, at a path of its own where none is given, and returns the id of the subscription. */
+async function subscribe(path: string = randomUUID()): Promise<string> {
   const url = `${sandbox.url}/v3/settings/webhooks`
   const authorization = `Basic ${Buffer.from(`${SANDBOX_KEYS.admin}:`).toString('base64')}`
-  const body = { url: 'https://mirror.example.com/-/webhooks', description: '', event_types: [] }
+  const body = { url: `https://mirror.example.com/${path}`, description: '', event_types: [] }
   const headers = { authorization, 'content-type': 'application/json' }
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
   const { id } = (await response.json()) as { id: string }
