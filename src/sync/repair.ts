@@ -1,5 +1,6 @@
 import { rebuildLostArchive } from '../archive/build.ts'
 import { MirrorError, messageOf } from '../base/errors.ts'
+import { nameStorageError } from '../store/database/faults.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import type { Config } from '../config/schema.ts'
 import { signatureMode } from '../base/domain/artifacts/signature.ts'
@@ -26,7 +27,7 @@ export async function repair(
     }
   } catch (error) {
     const busy = error instanceof MirrorError && error.code === 'locked'
-    if (!busy) return messageOf(error)
+    if (!busy) return messageOf(nameStorageError(error, dataDir))
   }
   return null
 }

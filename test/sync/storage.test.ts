@@ -122,6 +122,25 @@ describe.skipIf(!MAY_SWITCH_USER)('a data folder of another user (needs root)', 
     const lines = await runChild(made.sandbox, dir, { uid: OTHER })
     expect(lines.at(-2)).toBe('ended failed storage')
   })
+
+  longTest('is named with the one folder in it that a command of another user made', async () => {
+    const { dir } = await synced({ sandbox: { records: 20, large: 0 } })
+    const views = join(dir, 'derived', 'views')
+    mkdirSync(views)
+    expect(spawnSync('chown', ['-R', String(OTHER), dir]).status).toBe(0)
+    chownSync(views, 0, 0)
+    chmodSync(views, 0o700)
+    const env = { PATH: process.env['PATH'], PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_UPSTREAM_API_ROOT: '' }
+    for (const command of [['doctor'], ['doctor', '--data', '--repair']]) {
+      const { stdout, stderr } = spawnSync(process.execPath, ['src/main.ts', ...command], {
+        uid: OTHER,
+        env,
+        encoding: 'utf8',
+      })
+      expect(stdout + stderr).toContain(`${views} belongs to user 0: run the command as the user of the daemon`)
+      expect(stdout + stderr).not.toContain('    at ')
+    }
+  })
 })
 
 describe('a data folder that cannot be used', () => {

@@ -2,8 +2,9 @@ import { existsSync, lstatSync, readdirSync, rmdirSync, statSync } from 'node:fs
 import { dirname, join } from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { shownBytes } from '../../base/disk-space.ts'
-import { messageOf, systemCode } from '../../base/errors.ts'
+import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFolder } from '../../base/files.ts'
+import { closedAt } from '../../store/database/faults.ts'
 import { describeLocks, probeLocks, warnOfLocalLocks } from '../../store/lock-effect.ts'
 import { databasePath } from '../../store/database/open.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
@@ -47,6 +48,7 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
   if (!statSync(dir).isDirectory()) return failure(`${dir} is not a folder`, action)
   const { state, reason } = probeStorage(dir, true)
   if (state === 'failing') return failure(reason ?? `${dir} cannot be written to`, action)
+  refuseClosed(dir)
   const locks = describeLocks(dir, probeLocks(dir))
   if (locks !== null) return failure(locks, 'Move the data folder to a local disk, and set data.dir.')
   const local = warnOfLocalLocks(dir)
@@ -83,6 +85,20 @@ function removeEmpty(dir: string): void {
     rmdirSync(dir)
   } catch {
     // it was not made, or is in use
+  }
+}
+
+/** What the program writes in the data folder, and in the folders below it. */
+const WRITTEN = /^(derived|downloads|views)$|\.(db|lock)(-wal|-shm)?$/
+
+/** Throws `storage` for a file or folder that this user may not use, as one that a command of another user made. */
+function refuseClosed(dir: string): void {
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    if (!WRITTEN.test(entry.name)) continue
+    const path = join(dir, entry.name)
+    const closed = closedAt(path)
+    if (closed !== null) throw new MirrorError('storage', closed)
+    if (entry.isDirectory()) refuseClosed(path)
   }
 }
 

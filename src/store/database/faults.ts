@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, sep } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeLastBackup } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
@@ -87,7 +87,7 @@ export function nameStorageError(error: unknown, dataDir: string | null, path?: 
   const fault = STORAGE_FAULTS[code]
   if (fault !== undefined) {
     const folder = dataDir ?? (file === null ? '(data.dir)' : dirname(file))
-    const closed = file === null ? null : closedPart(file)
+    const closed = (file === null ? null : closedPart(file)) ?? closedOnTheWay(error, folder)
     const text = closed === null ? `the data folder ${folder} ${fault} (${why})` : `${closed} (${why})`
     return new MirrorError('storage', text, { cause: error })
   }
@@ -102,16 +102,33 @@ export function nameStorageError(error: unknown, dataDir: string | null, path?: 
  */
 function closedPart(file: string): string | null {
   for (const path of [file, `${file}-wal`, `${file}-shm`]) {
-    try {
-      accessSync(path, constants.R_OK | constants.W_OK)
-    } catch (error) {
-      const owner = systemCode(error) === 'EACCES' ? ownerOf(path) : null
-      if (owner === null) continue
-      const is = owner === process.geteuid?.() ? 'is closed to this user by its mode' : `belongs to user ${owner}`
-      return `${path} ${is}: run the command as the user of the daemon, who has to own all files of the folder ("chown")`
-    }
+    const closed = closedAt(path)
+    if (closed !== null) return closed
   }
   return null
+}
+
+/** Says the same of what is closed on the way from the data folder to the file that an error of the system names. */
+function closedOnTheWay(error: unknown, dataDir: string): string | null {
+  const named = error instanceof Error && 'path' in error ? String(error.path) : dataDir
+  for (let path = named; path.startsWith(`${dataDir}${sep}`); path = dirname(path)) {
+    const closed = closedAt(path)
+    if (closed !== null) return closed
+  }
+  return null
+}
+
+/** Says of a file or folder that this user may not read and write it, and what to do; null: it may, or that is not known. */
+export function closedAt(path: string): string | null {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK)
+    return null
+  } catch (error) {
+    const owner = systemCode(error) === 'EACCES' ? ownerOf(path) : null
+    if (owner === null) return null
+    const is = owner === process.geteuid?.() ? 'is closed to this user by its mode' : `belongs to user ${owner}`
+    return `${path} ${is}: run the command as the user of the daemon, who has to own all files of the folder ("chown")`
+  }
 }
 
 function ownerOf(path: string): number | null {

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { messageOf, systemCode } from '../../../base/errors.ts'
+import { nameStorageError } from '../../../store/database/faults.ts'
 import { openViewsReader } from '../../../store/database/open.ts'
 import {
   type ViewsKind,
@@ -26,7 +27,7 @@ export function checkViews(dataDir: string): { kind: ViewsKind; fault: string }[
       const fault = readDamage(dataDir, kind) ?? findDamage(dataDir, kind)
       return fault === null ? [] : [{ kind, fault }]
     } catch (error) {
-      return [{ kind, fault: messageOf(error) }] // of another version, or closed to this user
+      return [{ kind, fault: messageOf(nameStorageError(error, dataDir)) }] // of another version, or closed to this user
     }
   })
 }

@@ -1,6 +1,7 @@
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { type Db, openReader } from '../../../store/database/open.ts'
 import { MirrorError } from '../../../base/errors.ts'
+import { nameStorageError } from '../../../store/database/faults.ts'
 import { noteRepaired } from '../../../store/notes.ts'
 import { snapshotStamp } from '../../../store/pin.ts'
 import { createReads } from '../../../store/reads.ts'
@@ -34,7 +35,9 @@ export const VIEWS = 'views for scanners'
  * another process or thread builds views, and while newer snapshots than `served` are stored.
  */
 export async function performTask(task: ViewsTask): Promise<ViewsReport> {
-  const made = await build(task)
+  const made = await build(task).catch((error: unknown) => {
+    throw nameStorageError(error, task.dataDir)
+  })
   if (made !== null) noteRepaired(task.dataDir, `${VIEWS} (${task.kind})`)
   return made
 }
