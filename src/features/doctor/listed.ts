@@ -44,6 +44,8 @@ const CHECKS: Readonly<Record<ProblemCode, ListedCheck>> = {
 
 const SET_CLOCK =
   'Check the clock of this machine (NTP). If it is right, the date came from a machine whose clock was not, and this ends once that date has passed.'
+const NEXT_SNAPSHOT =
+  'Check the clock of this machine (NTP). If it is right, it was ahead when that was stored: the next snapshot with a change ends this.'
 const LOOK_ABOVE =
   'The checks of the network and of the credential above name what to correct. The next runs try again.'
 
@@ -54,7 +56,7 @@ const HELP: Partial<Record<ProblemCode, string>> = {
   no_credential:
     'Set catalog.sendCredential to true if upstream.catalogUrl may get the credential of upstream, and start the daemon again.',
   age_unknown: SET_CLOCK,
-  future: SET_CLOCK,
+  future: NEXT_SNAPSHOT,
   run_failed: 'Correct what is named.',
   old: 'Keep a daemon running that syncs it, or bring newer bundles; otherwise raise the setting that is named.',
   empty: 'A daemon brings it by its schedule, or when a bundle arrives; the command does it now.',
@@ -91,7 +93,8 @@ export function findingOf({ code, level, subject, text, detail, since, effect, a
   const meaning = effect === null ? '' : `; ${effect}`
   const commands = advice.filter((command) => command !== 'patchmirror doctor').map((command) => `"${command}"`)
   const next = commands.length === 0 ? [] : [`Commands: ${commands.join(', ')}.`]
-  const action = [HELP[code] ?? [], next].flat().join(' ')
+  const isOfClock = code === 'old' && next.length === 0 // the detail names what to set, and newer data would not help
+  const action = [isOfClock ? [] : (HELP[code] ?? []), next].flat().join(' ')
   const make = level === 'failed' ? failure : warning
   return make(`${subject}: ${text}${begun}${more}${meaning}`, action === '' ? 'Correct what is named.' : action)
 }

@@ -216,6 +216,17 @@ test.each(every)(
   },
 )
 
+test('the doctor advises no newer data where the clock is ahead, and no wait of a year where it was', async () => {
+  const lastRun = { id: 1, kind: 'sync', state: 'complete', startedAt: '2027-07-01T00:00:00.000Z' }
+  const ahead = of({ ageSeconds: 3e7, lastRun: lastRun as unknown as SourceStatus['lastRun'] })
+  const old = (await examine(settings(), { ...STATUS, ...ahead })).find(({ name }) => name === 'sources')
+  expect(old).toMatchObject({ state: 'fail', found: expect.stringContaining('Check it (NTP)') as string })
+  expect(old?.action).toBe('Correct what is named.')
+  const [was = {}] = CASES.future
+  const future = (await examine(settings(), { ...STATUS, ...was })).find(({ name }) => name === 'dates')
+  expect(future?.action).toContain('the next snapshot with a change ends this')
+})
+
 test('an inbox that did not answer in time is not said to have failed', () => {
   const [late] = problemsOf({ ...STATUS, ...webhooks({ counts: null }) }, settings(), NOW)
   expect(late).toMatchObject({ level: 'warning', text: 'it is not known what waits in the inbox', effect: null })

@@ -141,7 +141,7 @@ function refuseOtherTime({ expiresAt, createdAt, sources }: Manifest, { now }: K
   if (time < from)
     throw bundleRefusal(
       { kind: 'clock', from, until },
-      `it is dated in the future: ${latest} (${here}). Correct the clocks`,
+      `it is dated in the future: ${latest} (${here}). Correct the clocks; where that of the source mirror was wrong, export a new one`,
     )
   if (time < until) return
   throw bundleRefusal(
