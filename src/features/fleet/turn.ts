@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/errors.ts'
+import { isEndedByNext } from './generations/format/refusals.ts'
 import type { LeaseKeeper } from './lease/keeper.ts'
 import { FleetError } from './objects/object-store.ts'
 import type { Lease } from './lease/lease.ts'
@@ -121,7 +122,7 @@ export function initialState(stored: number): NodeState {
 
 /** A leader ends an expired or wrongly dated generation by its next one; nothing else that is refused is built on. */
 export function isBarred(failing: Failing | null): boolean {
-  return failing !== null && failing.refused !== 'expired' && failing.refused !== 'ahead'
+  return failing !== null && !isEndedByNext(failing.refused)
 }
 
 /** Follows the generations; what is known in between is reported. */

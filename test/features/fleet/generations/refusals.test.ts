@@ -310,3 +310,22 @@ test('a generation that is dated in the future is ended by its publisher once th
   expect(pair.reader.version).toBe(2)
   expect(pair.bucket.keys().filter((key) => key.startsWith('probe'))).toEqual([])
 })
+
+test.each([
+  ['dated in the future', 365, -365, 'ahead'],
+  ['expired', 0, 91, 'expired'],
+])(
+  'a generation that is %s is taken and ended by another mirror that may lead, its publisher gone',
+  async (_, first, then, why) => {
+    const pair = createPair()
+    await pair.publish()
+    pair.now += first * 24 * HOUR
+    await pair.publish()
+    pair.now += then * 24 * HOUR
+    await expect(pair.follow()).rejects.toThrow('by the clock here')
+    expect(await pair.beginAgain()).toBe(why)
+    await pair.publish(2)
+    expect([await pair.follow(), await pair.look()]).toEqual([null, null])
+    expect(pair.reader.version).toBe(3)
+  },
+)

@@ -5,7 +5,7 @@ import { messageOf } from '../../../../base/errors.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { deviationFromStore } from '../../objects/probe.ts'
 import { AHEAD_MS, type Generation, type KnownGeneration } from '../format/generation.ts'
-import { type GenerationRefusal, refuseGeneration, whyGenerationRefused } from '../format/refusals.ts'
+import { type GenerationRefusal, isEndedByNext, refuseGeneration, whyGenerationRefused } from '../format/refusals.ts'
 import { type Position, positionOf, readPosition } from '../position.ts'
 import {
   type ChainLink,
@@ -61,7 +61,10 @@ export interface Follower {
   position(): Position | null
   /** Looks for new generations. Throws `fleet` when the store cannot be reached; a refused generation is reported. */
   look(): Promise<Look>
-  /** Downloads and verifies a generation, and stages what can be staged. Nothing that is served changes. */
+  /**
+   * Downloads and verifies a generation, and stages what can be staged. Nothing that is served changes. One that the next generation
+   * ends is taken by a mirror that may publish, so that it can lead.
+   */
   prepare(target: KnownGeneration): Promise<PreparedGeneration>
   /**
    * Publishes a prepared generation here, at its time unless `atOnce`: one transaction, which also records it; then `onStored` is
@@ -93,7 +96,9 @@ export function createFollower(deps: FollowDeps): Follower {
     },
     async prepare(target) {
       const { generation } = target
-      refuseOtherTime(generation, now())
+      const refusal = await judgeTime(deps, generation)
+      if (refusal !== null && !(mayPublish && isEndedByNext(refusal.reason)))
+        throw refuseGeneration(refusal.reason, refusal.message)
       refuseOtherSources(importer, generation)
       const stored = position()
       const seen = chain.seenAfter(stored?.generation ?? 0)
@@ -199,13 +204,8 @@ const RECHECK_SECONDS = 300
  * Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. After one that
  * failed or refused something, each checks all again until nothing is found: a refusal stays while its cause does.
  */
-function createVerifiedChain({
-  store,
-  config,
-  trust,
-  now,
-  mayPublish = false,
-}: Pick<FollowDeps, 'store' | 'config' | 'trust' | 'now' | 'mayPublish'>) {
+function createVerifiedChain(deps: Pick<FollowDeps, 'store' | 'config' | 'trust' | 'now' | 'mayPublish'>) {
+  const { store, config, trust } = deps
   let seen: KnownGeneration[] = []
   let tip: KnownGeneration | null = null
   /** Updates since the last check that what was seen is still on the store. */
@@ -246,15 +246,12 @@ function createVerifiedChain({
           isHoleDue = true
           throw error
         })
-        if (tip !== null) refuseOtherTime(tip.generation, now())
+        return { newest: tip, refusal: tip === null ? null : await judgeTime(deps, tip.generation) }
       } catch (error) {
         const reason = whyGenerationRefused(error)
         if (reason === null) throw error
-        const isWrong = reason === 'future' && mayPublish && (await agreesWith(store, now))
-        const refusal = isWrong ? WRONGLY_DATED : { reason, message: messageOf(error) }
-        return { newest: tip, refusal }
+        return { newest: tip, refusal: { reason, message: messageOf(error) } }
       }
-      return { newest: tip, refusal: null }
     },
     /** Generations that were seen behind a number, oldest first. */
     seenAfter(generation: number): KnownGeneration[] {
@@ -267,8 +264,8 @@ function createVerifiedChain({
 const WRONGLY_DATED: Refused = {
   reason: 'ahead',
   message:
-    'the newest generation is dated in the future, and the clock here is that of the store: its publisher’s was ahead. The ' +
-    'mirror that has it ends it with the next one',
+    'the newest generation is dated in the future, and the clock here is that of the store: its publisher’s was ahead. A ' +
+    'mirror that may lead ends it with the next one',
 }
 
 /** Reports whether the clock here is the store's; false where that cannot be known now. */
@@ -277,17 +274,20 @@ async function agreesWith(store: ObjectStore, now: () => number): Promise<boolea
   return off !== null && Math.abs(off) <= AHEAD_MS
 }
 
-/** Throws `fleet` with the reason `expired` or `future`. */
-function refuseOtherTime({ generation, publishedAt, expiresAt }: Generation, now: number): void {
-  if (Date.parse(publishedAt) > now + AHEAD_MS)
-    throw refuseGeneration(
-      'future',
-      `generation ${generation} is dated ${publishedAt}, which is in the future by the clock here: correct the clocks`,
-    )
-  if (expiresAt !== null && now >= Date.parse(expiresAt))
-    throw refuseGeneration(
-      'expired',
-      `generation ${generation} expired at ${expiresAt} (published at ${publishedAt}) by the clock here: no node publishes, ` +
-        'the store shows old content, or the clock is wrong',
-    )
+/** Returns why a generation is not of this time, with the reason `expired`, `future` or `ahead`; null: it is. */
+async function judgeTime(
+  { store, now, mayPublish = false }: Pick<FollowDeps, 'store' | 'now' | 'mayPublish'>,
+  { generation, publishedAt, expiresAt }: Generation,
+): Promise<Refused | null> {
+  const time = now()
+  if (Date.parse(publishedAt) > time + AHEAD_MS) {
+    if (mayPublish && (await agreesWith(store, now))) return WRONGLY_DATED
+    const message = `generation ${generation} is dated ${publishedAt}, which is in the future by the clock here: correct the clocks`
+    return { reason: 'future', message }
+  }
+  if (expiresAt === null || time < Date.parse(expiresAt)) return null
+  const message =
+    `generation ${generation} expired at ${expiresAt} (published at ${publishedAt}) by the clock here: no node publishes, ` +
+    'the store shows old content, or the clock is wrong'
+  return { reason: 'expired', message }
 }

@@ -26,6 +26,11 @@ export type GenerationRefusal =
   /** This data folder has a source that the generation does not have. */
   | 'sources'
 
+/** Reports whether the next generation of a leader ends a refusal: only the date of what is refused is wrong. */
+export function isEndedByNext(why: string | null): boolean {
+  return why === 'expired' || why === 'ahead'
+}
+
 const REASONS = new WeakMap<Error, GenerationRefusal>()
 
 /** Creates a `fleet` error whose reason `whyGenerationRefused` returns. */
