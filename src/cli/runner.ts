@@ -3,6 +3,8 @@ import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../base/errors.ts'
 import { VERSION } from '../base/version.ts'
 import { SOURCES, SWITCHES, type SourceName, activeSources, isPrivateSource } from '../base/domain/sources.ts'
+import { NEW_DATABASE } from '../store/database/faults.ts'
+import { describeMissing } from '../store/database/unread.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
@@ -31,6 +33,15 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
   throw new MirrorError('config', `the source ${off} is switched off${why}`)
 }
 
+/** Warns where the database was lost, before an empty one is made in its place. */
+function warnOfNew(dataDir: string): void {
+  const missing = describeMissing(dataDir)
+  if (missing === null) return
+  const back =
+    'If it was moved, put it back in place of the new one; else restore a backup ("patchmirror restore FILE")'
+  warn(`${missing}. A new one is made, and ${NEW_DATABASE}. ${back}`)
+}
+
 /**
  * Calls `work` with a runner of this process, stopped by a signal (`STOPPING`): a run in progress then ends without a
  * commit, and its row records that.
@@ -46,6 +57,7 @@ export async function withRunner<T>(
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   for (const signal of STOPPING) process.once(signal, abort)
+  warnOfNew(config.data.dir)
   const store = openWrites(config.data.dir)
   const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
   try {

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { databasePath } from '../../src/store/database/open.ts'
@@ -25,6 +25,18 @@ const WRITES = [
   ['doctor', '--data', '--repair'],
 ]
 
+longTest('a sync without a daemon says that the database was lost, of which it makes a new one', async () => {
+  const world = await filled()
+  writeFileSync(join(world.data, 'local.key'), 'a key\n')
+  rmSync(databasePath(world.data))
+  const { code, err } = await world.patchmirror('sync', 'osv')
+  expect([code, err]).toEqual([
+    0,
+    expect.stringMatching(/mirror\.db is missing, and local\.key is left: .* A new one is made/),
+  ])
+  expect((await world.patchmirror('sync', 'osv')).err).not.toContain('is missing')
+})
+
 longTest(
   'no command makes a new mirror.db under a daemon whose own was deleted, and each says what to do',
   async () => {
@@ -37,11 +49,13 @@ longTest(
       expect([args, code === 0, err]).toEqual([args, false, expect.stringMatching(/Without one, stop the daemon/)])
       expect(existsSync(path)).toBe(false)
     }
-    await daemon.said(/the file is not there any more\)\. If there is a backup.*start it again/)
+    await daemon.said(
+      /the file is not there any more\)\. If it was moved, put it back .* If there is a backup.*start it again/,
+    )
     const { code, out } = await world.patchmirror('status')
     expect(code).toBe(1)
     expect(out).toMatch(
-      /mirror\.db is damaged \(the file is not there any more\)\. If there is a backup.*start it again/,
+      /mirror\.db is damaged \(the file is not there any more\)\. If it was moved, put it back .* If there is a backup.*start it again/,
     )
     expect(out).not.toContain('the log says what to do')
     expect((await world.patchmirror('doctor')).out).toMatch(/the file is not there any more/)

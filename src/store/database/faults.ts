@@ -151,7 +151,11 @@ function adviceOn(file: string | null, cause: unknown): string {
 
 /** Returns what to do about a lost mirror.db: there is nothing to repair. The same wherever it is said. */
 export function lossAdvice(dataDir: string, loss: Loss): string {
-  return loss === 'other' ? OTHER_ADVICE : `${restoreAdvice(dataDir)} ${BEGIN_AGAIN}`
+  if (loss === 'other') return OTHER_ADVICE
+  const begin = `${restoreAdvice(dataDir)} ${BEGIN_AGAIN}`
+  return loss === 'missing'
+    ? `If it was moved, put it back with its -wal and -shm files, and all goes on. ${begin}`
+    : begin
 }
 
 const OTHER_ADVICE =
