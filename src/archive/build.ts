@@ -76,12 +76,7 @@ export async function rebuildLostArchive(store: OsvReader, dataDir: string, thor
   if (sound) return false
   const built = await buildArchive(store, dir, () => true)
   if (parts.length > 0 && built.sha256 === info.sha256) return true
-  const rebuilt = join(dir, built.file)
-  if ((await faultOfArchive(rebuilt, info, parts)) === null) {
-    renameSync(rebuilt, path) // published by an earlier version, under another digest
-    return true
-  }
-  rmSync(rebuilt, { force: true })
+  rmSync(join(dir, built.file), { force: true })
   throw new MirrorError(
     'corrupt',
     'the stored records do not make up the published archive any more: run "patchmirror doctor --data --repair"',

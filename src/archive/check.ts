@@ -1,6 +1,5 @@
 import { fstatSync, readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { digestOfChunks } from '../base/digest.ts'
 import { MirrorError, messageOf, systemCode } from '../base/errors.ts'
 import type { ArchiveInfo } from '../store/osv/reads.ts'
 import type { ArchivePart } from '../store/osv/archive-parts.ts'
@@ -12,7 +11,7 @@ type Recorded = Pick<ArchiveInfo, 'size' | 'sha256'>
 
 /**
  * Reads a derived archive to its end and returns what is wrong with it, or null. Every part must have its recorded
- * SHA-256, and parts and tail together the archive's digest. An archive without parts has one digest over all bytes.
+ * SHA-256, and parts and tail together the archive's digest.
  */
 export async function faultOfArchive(
   path: string,
@@ -23,7 +22,7 @@ export async function faultOfArchive(
     const file = await open(path, 'r')
     try {
       if ((await file.stat()).size !== info.size) return 'has not its recorded size'
-      return await (parts.length > 0 ? faultOfParts(file, info, parts) : faultOfWhole(file, info))
+      return await faultOfParts(file, info, parts)
     } finally {
       await file.close()
     }
@@ -57,11 +56,6 @@ async function faultOfParts(
   }
   await pass(at, size - at)
   return digestOfParts(parts, summer.take()) === sha256 ? null : 'is damaged in its central directory'
-}
-
-async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<string | null> {
-  const digest = await digestOfChunks(file.createReadStream({ autoClose: false }))
-  return digest === sha256 ? null : 'is damaged'
 }
 
 /**

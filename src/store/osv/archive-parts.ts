@@ -42,7 +42,7 @@ export function createPartReader(db: Db) {
     },
     /** Whether a record was written since the archive was published. */
     hasDirtyParts: (): boolean => dirty.get() === 1,
-    /** All parts in file order; none for an archive of a version without parts. */
+    /** All parts in file order. */
     listParts: (): StoredPart[] =>
       list.all().map(([first, members, bytes, crc32c, sha256, dirty]) => {
         return { first, members, bytes, crc32c, sha256, dirty: dirty === 1 }

@@ -28,7 +28,7 @@ export interface ServedRecord {
   /** Last-Modified, unix seconds. */
   changed: number
   /** CRC-32 of `body` when it was stored; null: unknown. */
-  bodyCrc32: number | null
+  bodyCrc32: number
   /** Upstream's date of the stored bytes, Unix milliseconds; null: unknown. */
   asOf: number | null
   /** 1: upstream has another version, which could not be fetched; else 0. */
@@ -71,10 +71,7 @@ export interface ArchiveInfo {
   file: string
   size: number
   crc32c: number
-  /**
-   * Hex, over the SHA-256 of each part and of the tail (`digestOfParts`). For an archive without parts, as published by
-   * earlier versions: the SHA-256 of all its bytes.
-   */
+  /** Hex, over the SHA-256 of each part and of the tail (`digestOfParts`). */
   sha256: string
   changed: number
 }
@@ -86,7 +83,7 @@ export function createOsvReader(db: Db) {
   const { one, all, list, count } = queries(db)
   const contents = prepareContents(db)
   const sums = db
-    .prepare<[], [string, number, number, Buffer, Buffer | null, string, number | null]>(
+    .prepare<[], [string, number, number, Buffer, Buffer | null, string, number]>(
       `SELECT r.id, r.crc32, r.size, r.sha256, b.bytes, r.modified, r.body_crc32
        FROM osv_record r LEFT JOIN osv_body b ON b.rowid = r.body ORDER BY r.id`,
     )

@@ -179,7 +179,7 @@ function prepareWrites(db: Db) {
     ),
     repair: db.prepare<[RepairedBody]>(
       `INSERT OR REPLACE INTO osv_body (rowid, bytes) SELECT body, @body FROM osv_record
-         WHERE id = @id AND size = @size AND sha256 = @sha256 AND coalesce(body_crc32, @bodyCrc32) = @bodyCrc32`,
+         WHERE id = @id AND size = @size AND sha256 = @sha256 AND body_crc32 = @bodyCrc32`,
     ),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
     addTombstone: db.prepare('INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)'),

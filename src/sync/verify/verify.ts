@@ -53,8 +53,8 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
   for (const [id, crc, size, sha256, body, modified, bodyCrc] of reads.osv.eachSum()) {
     report.records++
     stored.set(id, modified)
-    const member = bodyCrc === null || body === null || crc32(body) === bodyCrc
-    if (!member || !isSound(body, size, sha256, crc)) report.damagedRecords.push(id)
+    const isMember = body !== null && crc32(body) === bodyCrc
+    if (!isMember || !isSound(body, size, sha256, crc)) report.damagedRecords.push(id)
   }
   for (const { id, log, size, sha256, body } of reads.osv.eachSuperseded())
     if (!isSound(body, size, sha256)) report.damagedVersions.push({ id, log })

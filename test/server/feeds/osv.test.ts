@@ -173,18 +173,6 @@ test('a record whose bytes no longer inflate is a 503', async () => {
   for (const coding of ['gzip', 'identity']) expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(503)
 })
 
-test('a record stored by an earlier version without a checksum is served and checked', async () => {
-  for (const damaged of [false, true]) {
-    const { get } = await serve((store) => {
-      store.publishOsv({ [ID]: TEXT.repeat(50) })
-      store.damage('UPDATE osv_record SET body_crc32 = NULL')
-      if (damaged) store.damage(OTHER_STREAM)
-    })
-    for (const coding of ['gzip', 'identity'])
-      expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(damaged ? 503 : 200)
-  }
-})
-
 test('a database that cannot be read is a fault, not a 404', async () => {
   const served = await serve((store) => {
     store.publishOsv({ [ID]: TEXT })

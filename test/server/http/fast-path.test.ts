@@ -224,9 +224,8 @@ test('a connection on the fast path is answered from a new snapshot', async () =
   expect(head).toContain('X-Mirror-As-Of: 2026-07-01T00:01:00.000Z')
 })
 
-/** Damages what a record's bytes inflate to, of one that was stored by an earlier version: it is inflated at once. */
-const damageUnsealed = (id: string): string => `
-  UPDATE osv_record SET body_crc32 = NULL WHERE id = '${id}';
+/** Damages a record's bytes: their checksum finds it. */
+const damageBytes = (id: string): string => `
   UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)
     WHERE rowid = (SELECT body FROM osv_record WHERE id = '${id}')`
 
@@ -242,8 +241,8 @@ function damageSealed(id: string): string {
 }
 
 const DAMAGES = [
-  ['of an earlier version', damageUnsealed],
-  ['with a checksum', damageSealed],
+  ['with another checksum', damageBytes],
+  ['with its checksum', damageSealed],
 ] as const
 
 const MANY = Object.fromEntries(

@@ -1,11 +1,9 @@
 import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { buildArchive, sweepArchives } from '../../../archive/build.ts'
 import { type SourceName, isPrivateSource } from '../../../base/domain/sources.ts'
 import { derivedDir } from '../../../store/database/open.ts'
 import type { Writes } from '../../../store/writer.ts'
 import type { BuiltArchive } from '../../../archive/draft.ts'
-import { faultOfArchive } from '../../../archive/check.ts'
 import { patchArchive } from '../../../archive/patch.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { timeOfAges } from '../../../store/runs/age-limit.ts'
@@ -127,25 +125,21 @@ async function applyArchive(store: Writes, dir: string, carried: Carried, archiv
   }
   const draft = typeof archived === 'object' ? archived : await patchArchive(store.osv, dir, EVERY)
   // The published file may be damaged: the stored records are authoritative.
-  const usable = draft !== null && (await isCarried(dir, draft, carried))
+  const usable = draft !== null && isCarried(draft, carried)
   const built = usable ? draft : await buildArchive(store.osv, dir, EVERY.get)
-  if (!usable && !(await isCarried(dir, built, carried)))
+  if (!usable && !isCarried(built, carried))
     throw new MirrorError(
       'bundle',
       'the records do not give the archive that the bundle describes: nothing was changed. Import a full bundle',
     )
   const { file, size, crc32c, sha256 } = built
-  const divided = sha256 === carried.sha256
   if (built.patched) store.osv.renewParts(built.written)
-  else store.osv.replaceParts(divided ? built.written : [])
-  store.osv.replaceArchive({ file, size, crc32c, sha256: carried.sha256, changed: carried.changed })
+  else store.osv.replaceParts(built.written)
+  store.osv.replaceArchive({ file, size, crc32c, sha256, changed: carried.changed })
 }
 
-/** Compares a built archive with the bundle's. An archive of an earlier version has a digest over all its bytes. */
-async function isCarried(dir: string, built: BuiltArchive, carried: Carried): Promise<boolean> {
-  if (built.size !== carried.size || built.crc32c !== carried.crc32c) return false
-  if (built.sha256 === carried.sha256) return true
-  return (await faultOfArchive(join(dir, built.file), carried, [])) === null
+function isCarried(built: BuiltArchive, carried: Carried): boolean {
+  return built.size === carried.size && built.crc32c === carried.crc32c && built.sha256 === carried.sha256
 }
 
 /**

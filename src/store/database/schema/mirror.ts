@@ -160,7 +160,7 @@ const TABLES = `
     sha256 BLOB NOT NULL,         -- of the content
     changed INTEGER NOT NULL,
     as_of INTEGER,                -- upstream's date of these bytes; null: unknown
-    body_crc32 INTEGER,           -- of the stored gzip member itself, so that it can be checked without inflating it; null: unknown
+    body_crc32 INTEGER,           -- of the stored gzip member itself, so that it can be checked without inflating it
     fix INTEGER                   -- 1: the content names a fix; null: not examined
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX osv_untidy ON osv_record (id) WHERE ${IS_UNTIDY};

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, tr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32, deflateRawSync, gunzipSync } from 'node:zlib'
-import { createHash, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished } from 'vitest'
 import { packContent } from '../../../../src/store/database/gzip.ts'
@@ -285,24 +285,3 @@ for (const [name, damage] of DAMAGES)
     await expectSound(made.dir)
     expectAgreement(made)
   })
-
-longTest('a sync of a large feed continues from an archive that an earlier version published', async () => {
-  const { made, path } = await large()
-  const digest = createHash('sha256').update(readFileSync(path())).digest('hex')
-  const index = made.store.feeds.listDocuments('osv')[0]?.sha256 ?? Buffer.of()
-  const snapshot = createHash('sha256').update(index).update(digest, 'hex').digest('hex')
-  tamper(made.dir, 'DELETE FROM osv_part')
-  tamper(made.dir, 'UPDATE osv_archive SET sha256 = ?', digest)
-  tamper(made.dir, "UPDATE snapshot SET id = ? WHERE source = 'osv'", snapshot)
-  await expectSound(made.dir)
-  rmSync(path())
-  expect(await made.run('osv')).toMatchObject({
-    state: 'complete',
-    message: expect.stringMatching(/^upstream has nothing new; compared by the stamps/) as string,
-  })
-  await expectSound(made.dir)
-  made.sandbox.feed.change(2)
-  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  await expectSound(made.dir)
-  expect(made.store.osv.listParts().length).toBeGreaterThan(10)
-})
