@@ -315,7 +315,7 @@ describe('the command line', () => {
     expect(await patchmirror('status')).toMatchObject({
       code: 2,
       err: expect.stringMatching(
-        /mirror\.db has schema 3, .* before the first release .*patchmirror restore FILE/,
+        /mirror\.db has schema 3, .* written by no release of Patchmirror.*data\.dir/,
       ) as string,
     })
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })

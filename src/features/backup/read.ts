@@ -5,8 +5,7 @@ import { MirrorError, systemCode, whyUnreadable } from '../../base/errors.ts'
 import { PRIVATE_FILE } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { DATABASES } from '../../store/database/open.ts'
-import { beforeFirst } from '../../store/database/migration-copy.ts'
-import { isKnown, newestOf } from '../../store/database/schema/schema.ts'
+import { isKnown, whyUnknown } from '../../store/database/schema/schema.ts'
 import { type ArchiveFile, openArchive } from '../../archive/zip/reader.ts'
 import {
   type BackupFile,
@@ -67,12 +66,8 @@ function refuseOtherSchema({ files, program }: BackupManifest, path: string): vo
   for (const { name, schema } of files) {
     const own = DATABASES.find((kind) => kind.name === name)?.schema
     if (schema === null || own === undefined || isKnown(schema, own)) continue
-    const has = `${path} was written by ${program}: its ${name} has schema ${schema}`
-    const why =
-      schema > newestOf(own)
-        ? `and this program knows up to ${newestOf(own)}. Restore it with that version or a newer one`
-        : `${beforeFirst(own)}. Restore it with that build; a mirror of this version begins with a sync`
-    throw new MirrorError('schema', `${has}, ${why}`)
+    const why = `its ${name} ${whyUnknown(schema, own)}. Restore it with the version that wrote it`
+    throw new MirrorError('schema', `${path} was written by ${program}: ${why}`)
   }
 }
 

@@ -3,9 +3,9 @@ import type { Config } from '../../config/schema.ts'
 import { damageAdvice, lossAdvice, lostDatabase } from '../../store/database/faults.ts'
 import { lossBesideDaemon } from '../../store/database/loss.ts'
 import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile } from '../../store/database/unread.ts'
-import { beforeFirst, newerAdvice, olderAdvice } from '../../store/database/migration-copy.ts'
+import { unknownAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
-import { newestOf } from '../../store/database/schema/schema.ts'
+import { isKnown, newestOf, whyUnknown } from '../../store/database/schema/schema.ts'
 import { lockHolder, servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
@@ -60,17 +60,11 @@ function schema(dir: string): Finding {
   if (databases.length === 0) return skipped(NONE)
   const of = (one: (typeof databases)[number]): string =>
     `${basename(one.path)} has schema ${one.version}, this program knows up to ${newestOf(one.schema)}`
-  const newer = databases.filter((one) => one.version > newestOf(one.schema))
-  if (newer.length > 0)
+  const unknown = databases.filter((one) => !isKnown(one.version, one.schema))
+  if (unknown.length > 0)
     return failure(
-      `${newer.map(of).join('; ')}: it was written by a newer Patchmirror`,
-      newer.map((one) => newerAdvice(one.path, one.schema)).join(' '),
-    )
-  const early = databases.filter((one) => one.version !== 0 && one.version < one.schema.first)
-  if (early.length > 0)
-    return failure(
-      early.map((one) => `${basename(one.path)} has schema ${one.version}, ${beforeFirst(one.schema)}`).join('; '),
-      early.map(({ path }) => olderAdvice(path)).join(' '),
+      unknown.map((one) => `${basename(one.path)} ${whyUnknown(one.version, one.schema)}`).join('; '),
+      unknown.map((one) => unknownAdvice(one.path, one.schema)).join(' '),
     )
   if (isEmptyFile(dir)) return warning(`mirror.db ${EMPTY_FILE}`, EMPTY_FILE_ADVICE)
   const older = databases.filter((one) => one.version < newestOf(one.schema))

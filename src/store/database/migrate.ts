@@ -1,6 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
-import { beforeFirst, newerAdvice, olderAdvice } from './migration-copy.ts'
-import { type Schema, isKnown, newestOf, stepsUpTo } from './schema/schema.ts'
+import { unknownAdvice } from './migration-copy.ts'
+import { type Schema, isKnown, newestOf, stepsUpTo, whyUnknown } from './schema/schema.ts'
 
 /** What migrating needs of a connection. */
 interface Connection {
@@ -38,14 +38,10 @@ export function userVersion(db: Connection): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-/** Throws `schema` for a database that a newer program wrote, and for one from before the first schema. */
+/** Throws `schema` for a database of a version that this program does not open. */
 export function checkVersion(db: Connection, schema: Schema): void {
   const version = userVersion(db)
   if (isKnown(version, schema)) return
-  const has = `${db.name} has schema ${version}`
-  const why =
-    version > newestOf(schema)
-      ? `${has}, this program knows up to ${newestOf(schema)}: it was written by a newer Patchmirror. ${newerAdvice(db.name, schema)}`
-      : `${has}, ${beforeFirst(schema)}. Nothing in it was changed. ${olderAdvice(db.name)}`
-  throw new MirrorError('schema', why)
+  const why = `${db.name} ${whyUnknown(version, schema)}. Nothing in it was changed`
+  throw new MirrorError('schema', `${why}. ${unknownAdvice(db.name, schema)}`)
 }

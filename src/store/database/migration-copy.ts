@@ -54,37 +54,16 @@ export function copyBeforeMigration(
 /** What happens with a database that is derived from mirror.db. */
 const MADE_AGAIN = 'It is made again from what is mirrored.'
 
-/** Returns what to do about a database that a newer program wrote. */
-export function newerAdvice(path: string, schema: Schema): string {
+/** Returns what to do about a database of a version that this program does not open. */
+export function unknownAdvice(path: string, schema: Schema): string {
   const name = basename(path)
   if (name !== 'mirror.db' && name !== 'webhooks.db') return MADE_AGAIN
   const copy = copyOf(path, schema)
-  const away = moveAway(path)
+  const away = `stop the daemon, move ${path}, ${path}-wal and ${path}-shm away`
   if (copy !== null)
     return `Start that version. Or go on with this one: ${away}, copy ${copy} to ${path}, and start the daemon. What was stored since is not in the copy.`
   if (name !== 'webhooks.db') return 'Start that version, or use another data folder (data.dir).'
   return `Start that version. Or go on with this one: ${away}, and start the daemon, which makes a new one. ${LOST_WITH_INBOX}`
-}
-
-/** Returns what the number of a schema below the first one says. */
-export function beforeFirst({ first }: Schema): string {
-  return `and schemas of released versions begin at ${first}: a build from before the first release wrote it`
-}
-
-/** Returns what to do about a database from before the first schema. */
-export function olderAdvice(path: string): string {
-  const name = basename(path)
-  if (name === 'webhooks.db')
-    return `Go on without it: ${moveAway(path)}, and start the daemon, which makes a new one. ${LOST_WITH_INBOX}`
-  if (name !== 'mirror.db') return MADE_AGAIN
-  return (
-    'Use another data folder (data.dir), which the next sync fills, or restore a backup of a release into a new one ' +
-    '("patchmirror restore FILE"). Keys and webhook secrets are made again in a new folder.'
-  )
-}
-
-function moveAway(path: string): string {
-  return `stop the daemon, move ${path}, ${path}-wal and ${path}-shm away`
 }
 
 /** What is lost with a webhooks.db. */

@@ -318,7 +318,7 @@ const CASES: Case[] = [
     'a database of a build from before the first release',
     'schema',
     'fail',
-    'begin at',
+    'written by no release',
     ({ dir }) => setVersion(dir, 3),
   ],
   [

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { expect } from 'vitest'
 import type { MirrorProblem } from '../../../src/server/status/problem.ts'
 import { WEBHOOKS_SCHEMA } from '../../../src/store/database/schema/webhooks.ts'
-import { newerAdvice } from '../../../src/store/database/migration-copy.ts'
+import { unknownAdvice } from '../../../src/store/database/migration-copy.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { settle } from '../../support/damage.ts'
@@ -80,7 +80,7 @@ longTest.each(['without a copy', 'with a copy'])(
     expect(await deliver(first.port)).toBe(503)
     const [problem] = await inboxProblems(first.port)
     expect(problem?.detail).toContain('webhooks.db has schema 99')
-    expect(problem?.detail).toContain(newerAdvice(path, WEBHOOKS_SCHEMA).replaceAll(`${dir}/`, ''))
+    expect(problem?.detail).toContain(unknownAdvice(path, WEBHOOKS_SCHEMA).replaceAll(`${dir}/`, ''))
     expect(problem?.detail).toContain('move webhooks.db, webhooks.db-wal and webhooks.db-shm away')
     await first.agent.close()
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })

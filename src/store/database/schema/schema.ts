@@ -18,6 +18,13 @@ export function isKnown(version: number, schema: Schema): boolean {
   return version === 0 || (version >= schema.first && version <= newestOf(schema))
 }
 
+/** Says of a database of another version what wrote it. */
+export function whyUnknown(version: number, schema: Schema): string {
+  const newest = newestOf(schema)
+  const writer = version > newest ? 'a newer Patchmirror' : 'no release of Patchmirror'
+  return `has schema ${version}, this program knows ${schema.first} to ${newest}: it was written by ${writer}`
+}
+
 /** Returns the steps that make a database of a version, which `checkVersion` accepts. */
 export function stepsUpTo(version: number, { first, steps }: Schema): readonly string[] {
   return version === 0 ? [] : steps.slice(0, version - first + 1)
