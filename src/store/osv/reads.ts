@@ -45,12 +45,6 @@ export interface RecordEntry {
   asOf: number | null
 }
 
-/** Ids and timestamps of some records. `records` reveals a timestamp that contains a NUL itself. */
-interface PairText {
-  text: Buffer
-  records: number
-}
-
 /** A record to store. */
 export interface RecordToStore extends RecordEntry {
   sha256: Buffer
@@ -155,12 +149,6 @@ function createPairReader(db: Db) {
     .prepare<[string, number], string>('SELECT id FROM osv_record WHERE id >= ? ORDER BY id LIMIT ?')
     .pluck()
   const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
-  const texts = db
-    .prepare<[string], [Buffer | null, number, string | null]>(
-      `SELECT CAST(group_concat(id || char(0) || modified || char(0), '') AS BLOB), count(*), max(id)
-       FROM (SELECT id, modified FROM osv_record WHERE id > ? ORDER BY id LIMIT 4096)`,
-    )
-    .raw()
   return {
     /** Ids that begin with a text, in order; at most `limit`. */
     listIdsFrom: (prefix: string, limit: number): string[] =>
@@ -182,18 +170,6 @@ function createPairReader(db: Db) {
       const least = last === null ? null : newestPast([last], now)
       const rest = least === null ? stamps.iterate() : lateStamps.iterate(olderDay(least))
       return newestPast(rest, now)
-    },
-    /**
-     * Yields `[id, modified]` of some thousand records at a time as one text: id, NUL, modified, NUL, and so on, in
-     * UTF-8.
-     */
-    *eachPairText(): Generator<PairText> {
-      for (let after = ''; ;) {
-        const [text, records, last] = texts.get(after) ?? [null, 0, null]
-        if (text === null || last === null) return
-        yield { text, records }
-        after = last
-      }
     },
   }
 }

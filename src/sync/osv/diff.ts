@@ -14,10 +14,10 @@ export interface OsvPlan extends ListedDifference {
 
 /** Compares the index with the stored records, both as sets of (id, modified). */
 export function planOsv(
-  store: Pick<Writes['osv'], 'eachPair' | 'eachPairText' | 'listSuspectIds' | 'readEntry'>,
+  store: Pick<Writes['osv'], 'eachPair' | 'listSuspectIds' | 'readEntry'>,
   { ids, scope, difference }: OsvIndex,
 ): OsvPlan {
-  const found = difference ?? differenceOfTexts(store, ids) ?? differenceOfPairs(store, ids)
+  const found = difference ?? differenceToStored(store, ids)
   const changed = [...found.changed]
   for (const id of store.listSuspectIds()) {
     const ordinal = ids.get(id)
@@ -31,58 +31,21 @@ export function planOsv(
   return { ...found, changed, dropped, removed, isEmpty }
 }
 
-/** What the stored records say; the rest of the index was added. */
-type Stored = Omit<ListedDifference, 'added'>
-
-/**
- * Compares the bytes of ids and stamps without creating strings; null when a stored text cannot be split at its NUL
- * characters.
- */
-function differenceOfTexts(store: Pick<Writes['osv'], 'eachPairText'>, ids: Ids): ListedDifference | null {
-  const plan: Stored = { changed: [], removed: [], stored: 0 }
-  const seen = new Uint8Array(ids.size)
-  for (const { text, records } of store.eachPairText()) {
-    let at = 0
-    let stored = 0
-    while (at < text.length) {
-      const idEnd = nextNul(text, at)
-      const end = nextNul(text, idEnd + 1)
-      if (end >= text.length) return null
-      stored++
-      const ordinal = ids.find(text, at, idEnd)
-      if (ordinal === undefined) plan.removed.push(text.toString('utf8', at, idEnd))
-      else {
-        seen[ordinal] = 1
-        if (!ids.isModifiedAt(ordinal, text, idEnd + 1, end)) plan.changed.push(ids.idAt(ordinal))
-      }
-      at = end + 1
-    }
-    if (stored !== records) return null
-    plan.stored += stored
-  }
-  return { ...plan, added: unseen(seen, ids) }
-}
-
-/** A loop: for such short texts `indexOf` is slower. */
-function nextNul(text: Buffer, from: number): number {
-  let at = from
-  while (at < text.length && text[at] !== 0) at++
-  return at
-}
-
-function differenceOfPairs(store: Pick<Writes['osv'], 'eachPair'>, ids: Ids): ListedDifference {
-  const plan: Stored = { changed: [], removed: [], stored: 0 }
+function differenceToStored(store: Pick<Writes['osv'], 'eachPair'>, ids: Ids): ListedDifference {
+  const changed: string[] = []
+  const removed: string[] = []
+  let stored = 0
   const seen = new Uint8Array(ids.size)
   for (const [id, modified] of store.eachPair()) {
-    plan.stored++
+    stored++
     const ordinal = ids.get(id)
-    if (ordinal === undefined) plan.removed.push(id)
+    if (ordinal === undefined) removed.push(id)
     else {
       seen[ordinal] = 1
-      if (ids.modifiedAt(ordinal) !== modified) plan.changed.push(id)
+      if (ids.modifiedAt(ordinal) !== modified) changed.push(id)
     }
   }
-  return { ...plan, added: unseen(seen, ids) }
+  return { added: unseen(seen, ids), changed, removed, stored }
 }
 
 /** Returns the ids that were not seen; each string is made as it is read. */

@@ -27,8 +27,6 @@ export interface Ids {
   modifiedAt(ordinal: number): string
   /** Returns the id's stamp; empty when it is absent. */
   stamp(id: string): string
-  /** Returns whether the id's stamp equals these UTF-8 bytes. */
-  isModifiedAt(ordinal: number, bytes: Buffer, from: number, to: number): boolean
   /** Compares two ids as SQLite does: by their UTF-8 bytes. */
   compare: (ordinal: number, other: number) => number
   /** Iterates over the ids in insertion order. */
@@ -94,7 +92,6 @@ export function createIdTable(textBytes: number): IdTable {
     compare: ids.compare,
     modifiedAt: stampAt,
     stamp: (id) => stampAt(get(id)),
-    isModifiedAt: (ordinal, bytes, from, to) => stamps.equals(stampOf[ordinal] ?? 0, bytes, from, to),
     ids: () => eachText(ids),
   }
 }
@@ -113,7 +110,6 @@ export function createLateIds(size: number, known: Ids, complete: () => Ids): Id
     idAt: (ordinal) => all().idAt(ordinal),
     modifiedAt: (ordinal) => all().modifiedAt(ordinal),
     stamp: (id) => (known.get(id) === undefined ? all() : known).stamp(id),
-    isModifiedAt: (ordinal, bytes, from, to) => all().isModifiedAt(ordinal, bytes, from, to),
     compare: (ordinal, other) => all().compare(ordinal, other),
     ids: () => all().ids(),
   }
