@@ -2,16 +2,17 @@ import { readyFolder } from '../store/database/open.ts'
 import { followNumbers } from '../store/restored.ts'
 import { catalogRoutes } from '../server/catalog/routes.ts'
 import { deliveryRoutes } from '../server/deliveries.ts'
-import { type MirrorServer, type ServerOptions, createServer } from '../server/server.ts'
+import { withAddress } from '../server/listen.ts'
+import { type ServerOptions, createServer } from '../server/server.ts'
 import { faultsOfSecretFiles } from '../config/secret-files.ts'
 import { createLiveConfig } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
+import { readCertificate } from '../base/certificate.ts'
 import { openAccount } from '../base/connections/account.ts'
 import { MirrorError } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import { type Lock, acquireLock, announceAddress, announceInstance } from '../store/database/lock.ts'
-import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { checkLocks } from '../store/lock-effect.ts'
 import { type PinnedReads, openPinnedReads } from '../store/reads.ts'
@@ -19,23 +20,21 @@ import { finishReplacing, keptAs } from '../store/salvage.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { Progress } from '../sync/context.ts'
 import { noteProgress } from '../sync/progress.ts'
-import type { Schedule } from '../sync/schedule.ts'
-import { type SyncThread, type SyncThreadDeps, needsRepair, startSyncThread } from '../sync/thread.ts'
+import { needsRepair, startSyncThread } from '../sync/thread.ts'
 import { collectWhenIdle } from '../base/threads/idle-memory.ts'
 import { createInboxFault } from '../webhooks/inbox/fault.ts'
-import type { InboxThread } from '../webhooks/inbox/thread.ts'
-import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
-import { type Counters, createMetrics } from './metrics/metrics.ts'
-import type { Answers, Feature, Gate, GateParts, Parts } from './feature.ts'
-import { type InboxView, createInboxView } from './inbox-view.ts'
-import { type Signals, createSignals } from './signals.ts'
-import { tryStart } from './start-check.ts'
+import { type Webhooks, startInbox, startWebhooks, tryWebhooks } from '../webhooks/webhooks.ts'
+import { createMetrics } from './metrics/metrics.ts'
+import type { Feature, GateParts, Parts } from './feature.ts'
+import { createInboxView } from './inbox-view.ts'
+import { createSignals } from './signals.ts'
 import { type RunningFeatures, answersOf, joinGate, loadFeatures, startFeatures } from './start-features.ts'
 import { createArrivals } from './verification/arrivals.ts'
 import { applyLive } from './reload.ts'
-import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
-import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
-import { type RunningScrub, startScrub } from './verification/scrub.ts'
+import { type Running, type Wiring, stop } from './running.ts'
+import { threadDeps } from './runs.ts'
+import { createJobs } from './schedule.ts'
+import { startScrub } from './verification/scrub.ts'
 import { type StorageWatch, watchStorage } from './storage.ts'
 
 /** Dependencies of an agent, and its callbacks for runs. */
@@ -49,11 +48,7 @@ interface AgentOptions {
   offline?: boolean
   onProgress?: (progress: Progress) => void
   onEnded?: (report: Run) => void
-  onRunLost?: (source: SourceName | null) => void
 }
-
-/** The same, with what an agent has of its own. */
-type Wired = Omit<AgentOptions, 'now' | 'offline'> & Pick<Parts, 'now' | 'offline' | 'progressOf'>
 
 /** The running program: started once, closed once. */
 export interface Agent {
@@ -72,23 +67,25 @@ export interface Agent {
 
 /** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
 export function createAgent(given: AgentOptions): Agent {
-  const { log: to, offline = false } = given
-  const live = createLiveConfig(given.config, { offline, warn: (text) => to.warn({}, text) })
-  const now = given.now ?? Date.now
-  const options: Wired = { ...given, ...noteProgress(given), config: live.config, offline, now }
+  const { features, version, log, now = Date.now, offline = false } = given
+  const live = createLiveConfig(given.config, { offline, warn: (text) => log.warn({}, text) })
+  const wiring: Wiring = { config: live.config, features, version, log, now, offline, progress: noteProgress(given) }
   const on: Running = { stops: [], signals: createSignals() }
   on.signals.on('views', () => on.server?.snapshotChanged())
   return {
-    start: () =>
-      startOrClose(
-        () => start(options, on),
-        () => stop(on),
-      ),
+    async start() {
+      try {
+        return await start(wiring, on)
+      } catch (error) {
+        await stop(on)
+        throw error
+      }
+    },
     requestSync: (source, kind) => on.thread?.requestSync(source, kind, 'command'),
     reload: () => [on.webhooks, on.server].forEach((one) => one?.reload()),
     apply(next, changed) {
       live.replace(next)
-      applyLive(options, on, changed)
+      applyLive(wiring, on, changed)
     },
     answers: async () => (await on.server?.answers()) ?? false,
     close: () => stop(on),
@@ -96,75 +93,65 @@ export function createAgent(given: AgentOptions): Agent {
 }
 
 /** Starts everything, what writes first, and what needs the others after them. */
-async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
-  const core = await startCore(options, on)
+async function start(wiring: Wiring, on: Running): ReturnType<Agent['start']> {
+  const core = await startCore(wiring, on)
   const { parts, gate, features } = core
   const { config, reads, thread } = parts
   const webhooks = (on.webhooks = receive(core))
   const running = (on.features = startFeatures(features, parts, gate))
   followServed(parts, on)
-  const server = (on.server = createServer({
-    ...serverOptions(options, reads, on),
-    onArchiveLost: () => thread.rebuildArchive(),
-    ...pathsOf(webhooks, running, answersOf(features, options)),
-    metrics: core.metrics,
-    account: core.account,
-    onUnreadable: core.storage.note,
-    shown: {
-      ...running.shown,
-      ...(gate !== null && { fleet: gate.status }),
-      webhooks: webhooks.report,
-      storage: core.storage.state,
-      secretFaults: () => [...faultsOfSecretFiles(config), ...webhooks.secretFaults()],
-      instance: core.instance,
-      progressOf: options.progressOf,
-    },
-    followed: {
-      ...running.followed,
-      webhookLog: parts.inbox.webhookLog,
-      onServed: (upTo) => parts.signals.send('served', upTo),
-    },
-  }))
-  const startJobs = jobStarter(options, reads, thread, gate !== null)
-  const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
-  const schedule = gate === null ? begin() : null // its first look at a calendar is slow
+  const server = (on.server = createServer(servedBy(core, webhooks, running, on)))
+  const jobs = (on.jobs = createJobs(wiring, reads, thread, gate !== null))
+  if (gate === null) jobs.start() // its first look at a calendar is slow
   if (needsRepair(reads.live, config.data.dir)) await thread.started
-  const at = await server.listen() // what is stored is served while the threads that write start
-  const address = (on.announce = () => announceAddress(config.data.dir, core.instance, at))()
+  const address = await server.listen() // what is stored is served while the threads that write start
+  on.announce = () => announceAddress(config.data.dir, core.instance, address)
+  on.announce()
   await Promise.all([thread.started, core.inbox.started])
   core.storage.look()
   await webhooks.listen(address.url)
   on.stops.push(collectWhenIdle())
   await running.placed // else whether the first snapshots are relayed would be a matter of time
-  on.lead = () => begin().catchUp()
-  schedule?.catchUp()
+  jobs.catchUp()
   gate?.begin(address.url)
   return { ...address, instance: core.instance }
 }
 
 /** Starts what all others need: lock, storage, writing threads, the reads of what is served. */
-async function startCore(options: Wired, on: Running) {
-  const { config, log, version } = options
+async function startCore(wiring: Wiring, on: Running) {
+  const { config, log, version } = wiring
   on.lock = lockFolder(config.data.dir, log)
   const instance = announceInstance(config.data.dir)
   const metrics = (on.metrics = createMetrics(version, certificatesOf(config)))
-  const features = await loadFeatures(options.features)
-  await readyData(options, on)
-  const storage = startWatch(options, on)
-  const thread = (on.thread = startSyncThread(threadDeps(options, on)))
-  const { inbox, fault, isExplained } = beginInbox(options, on)
+  const features = await loadFeatures(wiring.features)
+  await tryStart(config, wiring.now)
+  readyData(wiring, on)
+  const storage = startWatch(wiring, on)
+  const thread = (on.thread = startSyncThread(threadDeps(wiring, on)))
+  const { inbox, fault, isExplained } = beginInbox(wiring, on)
   const opened = openReads(config.data.dir)
-  const gate = (on.gate = joinGate(features, gateParts(options, opened, on)))
+  const gate = (on.gate = joinGate(features, gateParts(wiring, opened, on)))
   const reads = (on.reads = gate?.reads ?? opened)
   const view = (on.view = createInboxView({ config, log, isExplained })) // after the inbox, which creates webhooks.db
   const leads = (): boolean => gate?.leads() ?? true
-  const parts: Parts = { ...options, reads, thread, signals: on.signals, inbox: view, isExplained, leads }
+  const parts: Parts = {
+    ...wiring,
+    progressOf: wiring.progress.progressOf,
+    reads,
+    thread,
+    signals: on.signals,
+    inbox: view,
+    isExplained,
+    leads,
+  }
   const account = openAccount(log, metrics.countShort)
   return { parts, gate, features, instance, metrics, storage, inbox, fault, account }
 }
 
+type Core = Awaited<ReturnType<typeof startCore>>
+
 /** Starts to receive deliveries, and to refresh for them. */
-function receive({ parts, gate, inbox, fault, account, metrics }: Awaited<ReturnType<typeof startCore>>): Webhooks {
+function receive({ parts, gate, inbox, fault, account, metrics }: Core): Webhooks {
   const { config, log, now, reads, thread, signals } = parts
   return startWebhooks({
     config,
@@ -196,7 +183,7 @@ function followServed({ config, reads, thread, signals, log, now }: Parts, on: R
 }
 
 /** What a gate acts on: the serving side, the runs and the schedule. */
-function gateParts({ config, version, log, now, offline }: Wired, reads: PinnedReads, on: Running): GateParts {
+function gateParts({ config, version, log, now, offline }: Wiring, reads: PinnedReads, on: Running): GateParts {
   return {
     config,
     version,
@@ -210,11 +197,10 @@ function gateParts({ config, version, log, now, offline }: Wired, reads: PinnedR
       on.thread?.resume()
     },
     onLead(leads) {
-      on.schedule?.stop()
-      delete on.schedule
-      delete on.startSchedule
+      on.jobs?.stop()
       on.signals.send('relaySettings')
-      if (leads) on.lead?.()
+      if (leads) on.jobs?.start()
+      if (leads) on.jobs?.catchUp()
       else on.thread?.abort() // its lock would keep the next generation from being stored
       on.thread?.resume()
     },
@@ -227,118 +213,26 @@ function openReads(dataDir: string): PinnedReads {
   return opened
 }
 
-/** The paths of all modules, those of the catalog last: they have what is left of its surfaces. */
-function pathsOf(webhooks: Webhooks, running: RunningFeatures, { plugins = [], ...answers }: Answers) {
-  return { ...answers, plugins: [...running.plugins, deliveryRoutes(webhooks), ...plugins, catalogRoutes] }
+/**
+ * Tries everything that a start needs beside the data folder: certificates, webhook secrets, and both addresses at the same
+ * time. A start that fails here has changed no database, so the version before still opens them. Throws `config`.
+ */
+async function tryStart(config: Config, now: () => number): Promise<void> {
+  const { certFile, keyFile } = config.server
+  if (certFile !== null && keyFile !== null) readCertificate({ certFile, keyFile }, 'server')
+  await withAddress(config.server, () => tryWebhooks(config, now))
 }
 
-/** What runs by now. */
-interface Running {
-  lock?: Lock
-  thread?: SyncThread
-  reads?: PinnedReads | undefined
-  server?: MirrorServer
-  schedule?: Schedule
-  startSchedule?: (sync: Config['sync']) => Schedule
-  /** Starts the schedule. */
-  lead?: () => void
-  gate?: Gate | null
-  features?: RunningFeatures
-  webhooks?: Webhooks
-  inbox?: InboxThread
-  view?: InboxView
-  scrub?: RunningScrub
-  metrics?: Counters
-  storage?: StorageWatch
-  /** Writes where the daemon listens. */
-  announce?: () => { port: number; url: string }
-  stops: (() => void)[]
-  readonly signals: Signals
-  retries?: RunRetries
-}
-
-/** Stops what runs, in this order: what writes first, what serves after it. */
-async function stop(on: Running): Promise<void> {
-  on.webhooks?.refuse()
-  on.stops.forEach((end) => end())
-  on.retries?.stop()
-  on.schedule?.stop()
-  await Promise.all([on.gate?.close(), on.scrub?.close()])
-  await on.thread?.stop()
-  await on.features?.close()
-  await on.server?.close()
-  on.view?.close()
-  await on.webhooks?.close()
-  await on.inbox?.close()
-  on.reads?.close()
-  on.lock?.release()
-}
-
-/** Tries what else a start needs; then makes the data folder ready, and its first key, before this thread begins to read. */
-async function readyData({ config, log, now }: Wired, on: Running) {
+/** Makes the data folder ready, and its first key, before this thread begins to read. */
+function readyData({ config, log, now }: Wiring, on: Running): void {
   const { data, server } = config
-  await tryStart(config, now)
   readyFolder(data.dir, (text) => log.info({}, text))
   on.stops.push(followNumbers(data.dir, log, now()))
   if (server.keys.length === 0) on.stops.push(startLocalKey(data.dir, now, log))
 }
 
-function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): Promise<T> {
-  return start().catch(async (error: unknown) => {
-    await close()
-    throw error
-  })
-}
-
-/** Reacts on the serving side to messages of the sync thread. */
-function threadDeps(options: Wired, on: Running): SyncThreadDeps {
-  const { config, version, log, offline } = options
-  const retry = (source: SourceName): void => on.thread?.requestSync(source, 'sync', 'retry')
-  const retryWithRoom = awaitRoom(config.data.dir, retry)
-  const isStored = (source: SourceName) => !!on.reads?.live.snapshots.readSnapshot(source)
-  const retries = (on.retries = createRetries(isStored, retry))
-  const logEnded = createRunLog(log, options.now)
-  return {
-    offline,
-    mayRun: () => on.gate?.mayRun() ?? true,
-    config,
-    version,
-    onEnded(report) {
-      on.server?.snapshotChanged()
-      on.gate?.committed()
-      on.metrics?.countRun(report)
-      on.thread?.checkpoint() // the reader has moved on, so the log can be copied
-      logEnded(report)
-      // With nothing to serve yet, the next hour is too far away.
-      const isEmpty = ['failed', 'stopped'].includes(report.state) && report.snapshot === null
-      if (isEmpty && config.upstream.apiRoot !== null) retries.plan(report.source)
-      if (report.code === 'storage' || report.code === 'corrupt') on.storage?.look()
-      if (report.code === 'storage') retryWithRoom(report.source)
-      options.onEnded?.(report)
-    },
-    onCheckpoint() {
-      readOrNote(on, () => on.reads?.repin())
-      on.server?.snapshotChanged() // in the same event-loop iteration: another process may have committed just now
-    },
-    onFailed(request, message) {
-      log.error({ request }, message)
-      options.onRunLost?.(request?.source ?? null)
-      // Not even its row could be written.
-      on.storage?.look()
-      const isFull = probeStorage(config.data.dir, true).state !== 'ok'
-      if (request !== null && isFull) retryWithRoom(request.source)
-    },
-    onPostponed(request, message) {
-      retries.postponed(request.source)
-      logPostponed(log, request, message)
-    },
-    onProgress: logRetries(log, (progress) => options.onProgress?.(progress)),
-    onWarning: (message) => log.warn({}, message),
-  }
-}
-
 /** Starts the inbox, and notes what is wrong with it for all that use webhooks.db. */
-function beginInbox({ config, log, now }: Wired, on: Running) {
+function beginInbox({ config, log, now }: Wiring, on: Running) {
   const fault = createInboxFault({ dataDir: config.data.dir, log, now })
   const inbox = (on.inbox = startInbox({ config, fault }))
   const isExplained = (message: string): boolean => fault.noteOwn(message) || on.storage?.explains(message) === true
@@ -346,8 +240,8 @@ function beginInbox({ config, log, now }: Wired, on: Running) {
 }
 
 /** Watches the data folder until the daemon stops. */
-function startWatch({ config, log, now }: Wired, on: Running): StorageWatch {
-  const onRoom = (): void => void on.announce?.()
+function startWatch({ config, log, now }: Wiring, on: Running): StorageWatch {
+  const onRoom = (): void => on.announce?.()
   const watch = watchStorage({ dataDir: config.data.dir, log, now, onRoom })
   on.storage = watch
   on.stops.push(watch.stop)
@@ -358,24 +252,46 @@ function certificatesOf({ server, webhooks }: Config) {
   return { server: server.certFile, webhooks: webhooks.certFile }
 }
 
-/** Does a read that nothing waits for. What cannot be read is logged by what watches the data folder. */
-function readOrNote(on: Running, read: () => void): void {
-  try {
-    read()
-  } catch (error) {
-    if (on.storage?.note(error) !== true) throw error
+/** Returns what the server is made from: what is stored, and what the parts of the daemon add to it. */
+function servedBy(core: Core, webhooks: Webhooks, running: RunningFeatures, on: Running): ServerOptions {
+  const { parts, features, gate, storage, metrics, account, instance } = core
+  const { config, version, log, now, reads, thread, inbox, signals } = parts
+  const { plugins = [], ...answers } = answersOf(features, parts)
+  return {
+    reads,
+    dataDir: config.data.dir,
+    config,
+    version,
+    log,
+    now,
+    startedAt: now(),
+    metrics,
+    account,
+    nextRunAt: (source) => on.retries?.nextAt(source) ?? on.jobs?.nextRunAt(source) ?? null,
+    onArchiveLost: () => thread.rebuildArchive(),
+    onUnreadable: storage.note,
+    ...answers,
+    // Those of the catalog last: they have what is left of its surfaces.
+    plugins: [...running.plugins, deliveryRoutes(webhooks), ...plugins, catalogRoutes],
+    shown: {
+      ...running.shown,
+      ...(gate !== null && { fleet: gate.status }),
+      webhooks: webhooks.report,
+      storage: storage.state,
+      secretFaults: () => [...faultsOfSecretFiles(config), ...webhooks.secretFaults()],
+      instance,
+      progressOf: parts.progressOf,
+    },
+    followed: {
+      ...running.followed,
+      webhookLog: inbox.webhookLog,
+      onServed: (upTo) => signals.send('served', upTo),
+    },
   }
 }
 
-function serverOptions({ config, version, log, now }: Wired, reads: PinnedReads, on: Running): ServerOptions {
-  const nextRunAt = (source: SourceName): number | null =>
-    on.retries?.nextAt(source) ?? on.schedule?.nextRunAt(source) ?? null
-  const dataDir = config.data.dir
-  return { reads, dataDir, config, version, now, log, nextRunAt, startedAt: now() }
-}
-
 /** Takes the lock of the daemon, where locks of the data folder work; before, ends a repair that was killed at its last step. */
-function lockFolder(dataDir: string, log: AgentOptions['log']): Lock {
+function lockFolder(dataDir: string, log: Logger): Lock {
   const aside = finishReplacing(dataDir)
   if (aside !== null) log.warn({}, `a repair was killed at its end: all is mirrored again, and ${keptAs(aside)}`)
   const lock = acquireLock(dataDir, 'serve')

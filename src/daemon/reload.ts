@@ -4,7 +4,6 @@ import type { Config } from '../config/schema.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
 import type { DaemonSettings, Reload } from '../store/database/daemon-settings.ts'
-import type { Schedule } from '../sync/schedule.ts'
 import type { Signals } from './signals.ts'
 
 /** What a reload works with. */
@@ -67,8 +66,7 @@ function logReload({ problem, inForce, restart }: Reload, log: ReloadOptions['lo
 interface Restartable {
   readonly signals: Pick<Signals, 'send'>
   gate?: { apply(): void } | null
-  schedule?: Schedule
-  startSchedule?: (sync: Config['sync']) => Schedule
+  jobs?: { restart(): void }
 }
 
 /** Puts changed live settings in force that are not read at each use: the log's level, relay and schedule. */
@@ -82,7 +80,5 @@ export function applyLive(
   if (changed.some((key) => key.startsWith('fleet.'))) on.gate?.apply()
   if (!changed.some((key) => /chedule$/.test(key))) return
   on.signals.send('schedules')
-  on.schedule?.handOver() // what was due at the start of the daemon has run
-  const next = on.startSchedule?.(config.sync)
-  if (next !== undefined) on.schedule = next
+  on.jobs?.restart()
 }

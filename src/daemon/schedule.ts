@@ -6,19 +6,45 @@ import { type Schedule, type ScheduledJob, startSchedule } from '../sync/schedul
 import { changedScope } from '../store/runs/run-scope.ts'
 import type { SyncThread } from '../sync/thread.ts'
 
-/** Returns what starts the schedule of a daemon with the settings in force. */
-export function jobStarter(
-  { config, now = Date.now, log }: { config: Config; now?: (() => number) | undefined; log: Logger },
+/** The schedule of a daemon. */
+export type Jobs = ReturnType<typeof createJobs>
+
+/**
+ * Creates the schedule of a daemon, by the settings that are in force when it starts. `isTakeover`: another mirror may have polled
+ * until then, and the events that it received are lost, so all polls are due.
+ */
+export function createJobs(
+  { config, now, log }: { config: Config; now: () => number; log: Logger },
   reads: PinnedReads,
   thread: SyncThread,
   isTakeover: boolean,
-): (sync: Config['sync']) => Schedule {
-  return (sync) => startSchedule(scheduledJobs(config, reads, thread, { isTakeover, now }), { ...sync, now, log })
+) {
+  let schedule: Schedule | null = null
+  const start = (): void => {
+    const jobs = scheduledJobs(config, reads, thread, { isTakeover, now })
+    schedule = startSchedule(jobs, { ...config.sync, now, log })
+  }
+  return {
+    start,
+    /** Starts what was missed while the program was down. */
+    catchUp: (): void => schedule?.catchUp(),
+    /** Takes over changed settings. */
+    restart(): void {
+      if (schedule === null) return
+      schedule.handOver() // what was due by the settings before
+      start()
+    },
+    stop(): void {
+      schedule?.stop()
+      schedule = null
+    },
+    nextRunAt: (source: SourceName): number | null => schedule?.nextRunAt(source) ?? null,
+  }
 }
 
 /**
  * What the schedule runs: a poll for each source that the settings ask for, and the reconcile. Nothing without any
- * source. A source whose scope the settings changed is due at once. `isTakeover`: another mirror may have polled until now, and the events that it received are lost, so all polls are due.
+ * source. A source whose scope the settings changed is due at once.
  */
 function scheduledJobs(
   config: Config,

@@ -95,15 +95,14 @@ export function announceInstance(dataDir: string): string {
 
 /**
  * Writes the port that the daemon listens on, which database it has open by then, and its process again, for which there was no room
- * on a full disk; returns `at`.
+ * on a full disk.
  */
-export function announceAddress<At extends { port: number }>(dataDir: string, instance: string, at: At): At {
+export function announceAddress(dataDir: string, instance: string, { port }: { port: number }): void {
   namingFaults(dataDir, () => {
-    const file = at.port === 0 ? null : (noted(dataDir, instance) ?? fileNumber(join(dataDir, 'mirror.db')))
-    note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port} ${file ?? ''}\n`)
+    const file = port === 0 ? null : (noted(dataDir, instance) ?? fileNumber(join(dataDir, 'mirror.db')))
+    note(join(dataDir, INSTANCE_FILE), `${instance} ${port} ${file ?? ''}\n`)
     note(join(dataDir, 'serve.lock.pid'), String(process.pid))
   })
-  return at
 }
 
 /**

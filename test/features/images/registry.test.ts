@@ -23,7 +23,6 @@ import {
   writeRegistryNote,
 } from '../../../src/store/catalog/in-registry.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
-import type { Schedule } from '../../../src/sync/schedule.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { openWorld } from '../../support/daemons.ts'
 import { TEST_KEY } from '../../support/keys.ts'
@@ -117,8 +116,7 @@ function watch({ bench }: Case, more: Record<string, string> = {}) {
   /** Puts another schedule in force, as a reload of the settings does. */
   const plan = (schedule: string): void => {
     live.schedule = schedule
-    const restartable = { signals, schedule: { handOver: () => undefined } as unknown as Schedule }
-    applyLive({ config, log }, restartable, ['catalog.schedule'])
+    applyLive({ config, log }, { signals }, ['catalog.schedule'])
   }
   return { config, logged, shown, served, plan, close }
 }
