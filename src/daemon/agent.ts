@@ -43,7 +43,6 @@ interface AgentOptions {
   features: readonly Feature[]
   version: string
   log: Logger
-  now?: () => number
   /** No connections: no schedules run, and any connection attempt fails. */
   offline?: boolean
   onProgress?: (progress: Progress) => void
@@ -67,9 +66,17 @@ export interface Agent {
 
 /** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
 export function createAgent(given: AgentOptions): Agent {
-  const { features, version, log, now = Date.now, offline = false } = given
+  const { features, version, log, offline = false } = given
   const live = createLiveConfig(given.config, { offline, warn: (text) => log.warn({}, text) })
-  const wiring: Wiring = { config: live.config, features, version, log, now, offline, progress: noteProgress(given) }
+  const wiring: Wiring = {
+    config: live.config,
+    features,
+    version,
+    log,
+    now: Date.now,
+    offline,
+    progress: noteProgress(given),
+  }
   const on: Running = { stops: [], signals: createSignals() }
   on.signals.on('views', () => on.server?.snapshotChanged())
   return {

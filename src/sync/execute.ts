@@ -29,13 +29,10 @@ export async function executeRun(deps: ConnectedDeps, request: RunRequest, runId
   const { progress, onRetry } = createRunProgress(request.source, deps.now, report)
   const sessions = openSessions(deps.upstream, deps.signal, onRetry)
   try {
-    const result = await syncSource(
-      { ...contextOf(deps, request, sessions), runId, progress, facts },
-      request,
-      sessions,
-    )
+    const context = { ...contextOf(deps, request, sessions), runId, progress, facts }
+    const result = await syncSource(context, request, sessions)
     return {
-      ...finalFacts(hasCommitted(request, result.outcome) ? facts : asPlanned(facts), sessions.cost()),
+      facts: finalFacts(hasCommitted(request, result.outcome) ? facts : asPlanned(facts), sessions.cost()),
       state: result.outcome,
       asOf: result.asOf,
       code: null,
@@ -44,7 +41,7 @@ export async function executeRun(deps: ConnectedDeps, request: RunRequest, runId
   } catch (error) {
     const failure = toMirrorError(error, deps)
     return {
-      ...finalFacts(asPlanned(facts), sessions.cost()),
+      facts: finalFacts(asPlanned(facts), sessions.cost()),
       state: failure.code === 'aborted' ? 'stopped' : 'failed',
       asOf: null,
       code: failure.code,
@@ -58,17 +55,15 @@ function contextOf(
   { source, kind, full = false, dryRun = false, suspectIds = [], targets = [] }: RunRequest,
   sessions: Sessions,
 ): Omit<SyncContext, 'runId' | 'progress' | 'facts'> {
-  const suspects = new Set(suspectIds)
-  const session = sessions.of(MAIN_SURFACE[source])
   return {
     source,
     config,
     store,
-    session,
+    session: sessions.of(MAIN_SURFACE[source]),
     kind,
     full,
     dryRun,
-    suspectIds: suspects,
+    suspectIds: new Set(suspectIds),
     targets,
     limits,
     now,
@@ -92,10 +87,9 @@ function syncSource(context: SyncContext, { source, approved }: RunRequest, sess
 }
 
 /** Names of the facts that count changes of the mirror. */
-const CHANGES: ReadonlySet<string> = new Set([
-  ...['added', 'changed', 'removed', 'removedIds', 'lists', 'arrived', 'documents'],
-  'documentsDropped',
-])
+const CHANGES: ReadonlySet<string> = new Set(
+  'added changed removed removedIds lists arrived documents documentsDropped'.split(' '),
+)
 
 /**
  * Returns whether the counted changes are stored: a quarantined run publishes nothing, except that each feed is
@@ -111,11 +105,9 @@ function asPlanned(facts: RunFacts): RunFacts {
   return Object.fromEntries(Object.entries(facts).map(([key, value]) => [CHANGES.has(key) ? planned(key) : key, value]))
 }
 
-function finalFacts(facts: RunFacts, cost: Cost): { facts: RunFacts } {
+function finalFacts(facts: RunFacts, { requests, bytes, retries }: Cost): RunFacts {
   const printable = Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, plainFact(value)]))
-  return {
-    facts: { ...printable, requests: cost.requests, bytes: cost.bytes, retries: cost.retries },
-  }
+  return { ...printable, requests, bytes, retries }
 }
 
 function plainFact(value: RunFacts[string]): RunFacts[string] {

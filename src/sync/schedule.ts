@@ -39,8 +39,6 @@ interface ScheduleOptions {
   readonly catchUp: boolean
   /** The time of day, Unix milliseconds. */
   readonly now: () => number
-  /** The time that has elapsed, milliseconds: the clock of this process, not the time of day. */
-  readonly elapsed?: () => number
   /** The machine's own where it is not given. */
   readonly zone?: Zone
   readonly log: Logger
@@ -83,8 +81,8 @@ interface Kept {
  * does not matter whether the clock is set or the machine is suspended.
  */
 export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOptions): Schedule {
-  const { jitterSeconds, now, elapsed = () => performance.now(), log } = options
-  const readClocks = (): ClockReading => ({ wall: now(), elapsed: elapsed() })
+  const { jitterSeconds, now, log } = options
+  const readClocks = (): ClockReading => ({ wall: now(), elapsed: performance.now() })
   const drawDelay = (): number => Math.floor(Math.random() * jitterSeconds * 1000)
   const begin = readClocks()
   const kept = jobs.map((job): Kept => {

@@ -51,23 +51,13 @@ export async function commitChanges(
   const dropped = Promise.allSettled([dropArchives(dir, [previous])])
   const before = readdirSync(dir) // those too: after a failure only what is new is deleted
   try {
-    const { end, records } = await write(async () => {
-      const wasDirty = store.osv.hasDirtyParts()
+    const { end } = await write(async () => {
       // The derived archive of an empty store is written along with its records.
       const draft = isFirst ? createDraft(store.osv, dir, (id) => listed.index.ids.get(id) !== undefined) : null
       draft?.begin('')
       try {
-        const missing = await writeChanges(context, scope, listed.index, plan, fetched, draft, guard)
-        guard.remove(plan.removed, approval.allowsRemovals(listed.index.sha256))
-        const verdict = guard.verdict()
-        if (verdict !== null && !approval.admits(verdict)) {
-          const reason = approval.explain(verdict.refusal ?? '')
-          return { commit: false, records: 0, end: { state: 'refused', sha256: verdict.identity, reason } as const }
-        }
-        const last = store.changes.lastLogged()
-        const records = await publishOsv(context, approval, listed, missing, draft, wasDirty)
-        const doubts = guard.account(verdict, last)
-        return { commit: true, records, end: { state: 'committed', missing, doubts } as const }
+        const written = await writeAndPublish(context, { scope, approval, guard, draft }, listed, plan, fetched)
+        return { commit: written.state === 'committed', end: written }
       } finally {
         draft?.close()
       }
@@ -76,7 +66,7 @@ export async function commitChanges(
     const [outcome] = await dropped
     // The next run tries again: what is published does not depend on it.
     if (outcome.status === 'rejected') facts['notDeleted'] = messageOf(outcome.reason)
-    facts['records'] = records
+    facts['records'] = store.snapshots.readSnapshot('osv')?.records ?? 0
     return end
   } catch (error) {
     sweepArchives(dir, before) // an unpublished archive must not fill the disk
@@ -86,15 +76,42 @@ export async function commitChanges(
   }
 }
 
-/** Writes the fetched records and the removals in the open transaction. Returns the listed ids that are missing, with the reason. */
+/** What decides on the records of a run, and the archive that is written along with them; null: it is made of the stored ones. */
+interface Deciding {
+  readonly scope: RunScope
+  readonly approval: Approval
+  readonly guard: OsvRecordGuard
+  readonly draft: Draft | null
+}
+
+/** Writes the changes in the open transaction, and publishes them, unless the guard refuses them. */
+async function writeAndPublish(
+  context: SyncContext,
+  deciding: Deciding,
+  listed: ListedIndex,
+  plan: OsvPlan,
+  fetched: FetchedRecords,
+): Promise<PublishedRecords | Refusal> {
+  const { store } = context
+  const { approval, guard, draft } = deciding
+  const wasDirty = store.osv.hasDirtyParts()
+  const missing = await writeChanges(context, deciding, listed.index, plan, fetched)
+  guard.remove(plan.removed, approval.allowsRemovals(listed.index.sha256))
+  const verdict = guard.verdict()
+  if (verdict !== null && !approval.admits(verdict))
+    return { state: 'refused', sha256: verdict.identity, reason: approval.explain(verdict.refusal ?? '') }
+  const last = store.changes.lastLogged()
+  await publishOsv(context, approval, listed, missing, draft, wasDirty)
+  return { state: 'committed', missing, doubts: guard.account(verdict, last) }
+}
+
+/** Writes the fetched records and the removals. Returns the listed ids that are missing, with the reason. */
 async function writeChanges(
   { store, runId, now }: SyncContext,
-  scope: RunScope,
+  { scope, guard, draft }: Deciding,
   index: OsvIndex,
   { removed, dropped }: OsvPlan,
   fetched: FetchedRecords,
-  draft: Draft | null,
-  guard: OsvRecordGuard,
 ): Promise<PublishedRecords['missing']> {
   const { staging } = store.osv
   const target: IngestTarget = draft === null ? { kind: 'store', guard } : { kind: 'empty store', draft }
@@ -118,7 +135,7 @@ async function writeChanges(
 /**
  * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams (an
  * ordinary sync patches the published one, unless it differed from the store when the transaction began: `wasDirty`), and the
- * proof that index ids = stored ids = archive members. Returns their number. Throws `proof` when they differ.
+ * proof that index ids = stored ids = archive members. Throws `proof` when they differ.
  */
 async function publishOsv(
   context: SyncContext,
@@ -127,7 +144,7 @@ async function publishOsv(
   missing: ReadonlyMap<string, string>,
   draft: Draft | null,
   wasDirty: boolean,
-): Promise<number> {
+): Promise<void> {
   const { store, config, kind, full } = context
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
   const { index } = listed
@@ -157,7 +174,6 @@ async function publishOsv(
     (await buildArchive(store.osv, dir, isListed, publish))
   const read = await countMembers(join(dir, file)) // of the directory, read back from the disk
   if (read !== members) throw unproven(listedIds, stored, read)
-  return members
 }
 
 /**
@@ -197,9 +213,10 @@ function replaceSnapshot(
   const body = whole && scope === null ? null : gzip
   store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
   const publishedAt = now()
-  const snapshot = { source: 'osv', id, runId, publishedAt, asOf, whole } as const
-  const counted = { records: built.members, scope: scope?.text ?? null }
-  const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
+  const change = store.snapshots.replaceSnapshot(
+    { source: 'osv', id, runId, publishedAt, asOf, whole, records: built.members, scope: scope?.text ?? null },
+    proof,
+  )
   store.dates.noteDates(change, publishedAt)
   store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.historyDays * DAY_MS)
   approval.noteApplied()
@@ -286,8 +303,8 @@ function replaceArchive(
   const previous = osv.readArchive()
   if (previous?.sha256 === built.sha256 && previous.changed >= (notBefore ?? 0)) return
   const changed = nextChanged(feeds.lastServed(previous?.changed ?? null), indexChanged, now, notBefore)
-  const { file, size, crc32c: crc, sha256 } = built
-  osv.replaceArchive({ file, size, crc32c: crc, sha256, changed })
+  const { file, size, crc32c, sha256 } = built
+  osv.replaceArchive({ file, size, crc32c, sha256, changed })
 }
 
 function unproven(listed: number, stored: number, members: number): MirrorError {

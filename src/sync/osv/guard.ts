@@ -131,19 +131,28 @@ function judgeLeft(
   const ids = left.map((one) => one.join(' ')).sort()
   const others = beside === 0 ? '' : `, and the index removes ${beside}`
   const refusal = `${counted(left.length, 'record')} left the scope (osv.scope)${others}: ${reason}`
+  const contents = verdict ?? NOTHING_COMPARED
   return {
-    refusal: [refusal, ...(verdict?.refusal ? [verdict.refusal] : [])].join('; '),
-    warning: verdict?.warning ?? null,
-    identity: sha256Of([verdict?.identity.toString('base64') ?? '', ...ids].join('\n')),
-    doubts: left.length + (verdict?.doubts ?? 0),
-    lines: [...left.slice(0, LISTED).map(([id]) => `${id}: ${OUT_OF_SCOPE}`), ...(verdict?.lines ?? [])],
-    doubted: verdict?.doubted ?? {},
-    counts: verdict?.counts ?? {},
-    below: verdict?.below ?? 0,
-    belowLines: verdict?.belowLines ?? [],
-    belowRows: verdict?.belowRows ?? [],
-    notCompared: verdict?.notCompared ?? 0,
+    ...contents,
+    refusal: contents.refusal === null ? refusal : `${refusal}; ${contents.refusal}`,
+    identity: sha256Of([contents.identity.toString('base64'), ...ids].join('\n')),
+    doubts: left.length + contents.doubts,
+    lines: [...left.slice(0, LISTED).map(([id]) => `${id}: ${OUT_OF_SCOPE}`), ...contents.lines],
   }
+}
+
+const NOTHING_COMPARED: GuardVerdict = {
+  refusal: null,
+  warning: null,
+  identity: Buffer.of(),
+  doubts: 0,
+  lines: [],
+  doubted: {},
+  counts: {},
+  below: 0,
+  belowLines: [],
+  belowRows: [],
+  notCompared: 0,
 }
 
 const LISTED = 20
