@@ -59,28 +59,12 @@ function noWalks(): Walks {
 }
 
 async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarantine | null): Promise<SyncResult> {
-  const { facts, store } = context
-  const walking = walkLists(context, walks)
-  const known = await readMeanwhile(context, walking)
+  const known = await readMeanwhile(context, walkLists(context, walks))
   const { crawl, tasks, inScope } = await planCrawl(context, walks, known)
-  const stored = known ?? store.catalog.readStoredAnswers()
-  await fetchAll(context, crawl, stored, tasks)
-  await fetchAll(context, crawl, stored, carriedReleases(context, crawl, stored))
-  await fetchAll(context, crawl, stored, versionTasks(context, crawl))
-  await fetchAll(context, crawl, stored, architectureTasks(context, crawl))
-  await fetchAll(context, crawl, stored, mentionTasks(context, crawl))
-  await settleUnsure(context, crawl)
-  crawl.carriedOver = carriedOver(context, crawl, stored)
-  facts['listed'] = walks.walked.size
-  if (walks.failed.size > 0) facts['listsFailed'] = [...walks.failed.keys()].slice(0, 20)
+  const stored = known ?? context.store.catalog.readStoredAnswers()
+  await fetchInTurn(context, crawl, stored, tasks)
   const nameless = namelessLists(context, walks)
-  const unusable = unusableFilters(crawl)
-  if (unusable.length > 0) facts['filtersUnusable'] = unusable
-  const unproved = unprovedLists(crawl)
-  if (unproved.length > 0) facts['unprovedLists'] = unproved.slice(0, 20)
-  facts['inScope'] = inScope
-  facts['fetched'] = crawl.fetched
-  noteLinksLeft(facts, crawl)
+  const warnings = noteCrawl(context, crawl, inScope)
   const removed = removedItems(context, crawl, stored)
   const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path), {
     answers: listGone(context, crawl, stored),
@@ -94,16 +78,51 @@ async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarant
   recordSettled(context, crawl)
   const isVerified = !context.dryRun && !isNarrow(context) && context.source === 'catalog'
   const unverified = isVerified ? await noteSignatures(context) : null
-  const warnings = [...warningsOf(unusable, unproved), ...(unverified === null ? [] : [unverified])]
-  const message = [result.message, ...warnings].join('; ')
-  return { ...result, message }
+  if (unverified !== null) warnings.push(unverified)
+  return { ...result, message: [result.message, ...warnings].join('; ') }
 }
 
-/** Records which answers have links that gave no document, and the first of them with the reason. */
-function noteLinksLeft(facts: CatalogContext['facts'], { linksLeft }: Crawl): void {
-  if (linksLeft.size === 0) return
-  facts['linksLeft'] = linksLeft.size
-  facts['linksLeftIds'] = [...linksLeft].slice(0, NAMED).map(([path, why]) => `${path}: ${why}`)
+/** Fetches the first tasks of a run, and then what the fetched answers lead to. */
+async function fetchInTurn(
+  context: CatalogContext,
+  crawl: Crawl,
+  stored: StoredAnswers,
+  first: readonly Task[],
+): Promise<void> {
+  const fetch = (tasks: readonly Task[]): Promise<void> => fetchAll(context, crawl, stored, tasks)
+  await fetch(first)
+  await fetch(carriedReleases(context, crawl, stored))
+  await fetch(versionTasks(context, crawl))
+  await fetch(architectureTasks(context, crawl))
+  await fetch(mentionTasks(context, crawl))
+  await settleUnsure(context, crawl)
+  crawl.carriedOver = carriedOver(context, crawl, stored)
+}
+
+/** Records in the facts what a crawl found. Returns what the run warns of, though it may be complete. */
+function noteCrawl({ facts }: CatalogContext, crawl: Crawl, inScope: number): string[] {
+  const { walked, failed } = crawl.walks
+  facts['listed'] = walked.size
+  if (failed.size > 0) facts['listsFailed'] = [...failed.keys()].slice(0, NAMED)
+  const unusable = unusableFilters(crawl)
+  if (unusable.length > 0) facts['filtersUnusable'] = unusable
+  const unproved = unprovedLists(crawl)
+  if (unproved.length > 0) facts['unprovedLists'] = unproved.slice(0, NAMED)
+  facts['inScope'] = inScope
+  facts['fetched'] = crawl.fetched
+  const { linksLeft } = crawl
+  if (linksLeft.size > 0) {
+    facts['linksLeft'] = linksLeft.size
+    facts['linksLeftIds'] = [...linksLeft].slice(0, NAMED).map(([path, why]) => `${path}: ${why}`)
+  }
+  const warnings: string[] = []
+  if (unusable.length > 0)
+    warnings.push(`these filters match no field of any item, or several fields: ${unusable.join(', ')}`)
+  if (unproved.length > 0)
+    warnings.push(
+      `the end of ${counted(unproved.length, 'list is', 'lists are')} not proved: ${unproved.slice(0, 3).join('; ')}`,
+    )
+  return warnings
 }
 
 /** Waits for the lists. Reads the stored items of a refresh meanwhile; null: another run would have all answers and the lists in memory. */
@@ -169,13 +188,6 @@ function unprovedLists({ walks }: Crawl): string[] {
   return [...walks.walked.values()].flatMap(({ path, frame: { unproved } }) =>
     unproved === undefined ? [] : [`${path}: ${unproved}`],
   )
-}
-
-/** Returns what a run warns of, though it may be complete. */
-function warningsOf(unusable: readonly string[], unproved: readonly string[]): string[] {
-  const filters = `these filters match no field of any item, or several fields: ${unusable.join(', ')}`
-  const lists = `the end of ${counted(unproved.length, 'list is', 'lists are')} not proved: ${unproved.slice(0, 3).join('; ')}`
-  return [...(unusable.length > 0 ? [filters] : []), ...(unproved.length > 0 ? [lists] : [])]
 }
 
 function incompleteOf({ walked }: Walks): Crawl['incomplete'] {
