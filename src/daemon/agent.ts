@@ -1,5 +1,5 @@
 import { readyFolder } from '../store/database/open.ts'
-import { followNumbers } from '../store/restored.ts'
+import { followNumbers } from '../store/given-numbers.ts'
 import { catalogRoutes } from '../server/catalog/routes.ts'
 import { deliveryRoutes } from '../server/deliveries.ts'
 import { withAddress } from '../server/listen.ts'

@@ -10,7 +10,7 @@ import { type Db, databasePath, forgetMadeFrom } from './database/open.ts'
 import { openDamaged } from './database/sqlite.ts'
 import { refuseForeignRoot, repairedPath, repairingDir } from './database/unfinished.ts'
 import { raiseDateFloor } from './feeds/date-floor.ts'
-import { renumberChanges } from './restored.ts'
+import { renumberChanges } from './given-numbers.ts'
 
 /** How much was read of what is kept row by row; `none` only where some could not be read. */
 type Extent = 'whole' | 'part' | 'none'

@@ -13,7 +13,7 @@ import {
   noteDatabases,
 } from '../../src/store/database/daemon-settings.ts'
 import { noteVerification, readLastVerification } from '../../src/store/notes.ts'
-import { settleCopies } from '../../src/store/restored.ts'
+import { settleCopies } from '../../src/store/given-numbers.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { oddNotes } from '../support/odd-notes.ts'
 

@@ -11,7 +11,7 @@ import { openInboxReader, openReader, openWriter } from '../../../src/store/data
 import { openFindings, readFindings } from '../../../src/store/findings/database.ts'
 import { noteVerification, readLastVerification } from '../../../src/store/notes.ts'
 import { createReads } from '../../../src/store/reads.ts'
-import { noteNumbers, settleCopies } from '../../../src/store/restored.ts'
+import { noteNumbers, settleCopies } from '../../../src/store/given-numbers.ts'
 import { createInboxReads } from '../../../src/store/webhooks/inbox.ts'
 import { createOutboxReads } from '../../../src/store/webhooks/outbox.ts'
 import { type RelayBench, bench, target } from '../relay/targets.ts'
