@@ -106,7 +106,7 @@ export function recordOf<T>(key: RegExp, check: Check<T>, max: number): Check<Pa
   }
 }
 
-/** Makes a field optional, as earlier versions did not write it. */
+/** Makes a field optional. */
 export function orAbsent<T>(check: Check<T>): Check<T | undefined> {
   const optional: Check<T | undefined> = (value, place) => check(value, place)
   OPTIONAL.add(optional)

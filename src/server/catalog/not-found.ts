@@ -72,14 +72,7 @@ export function createMissing(config: Config, served: Origins) {
       const source = sourceOf(resource)
       const known = served.knownOrigin(source)
       if (known !== null || active.includes(source)) return served.originOf(source)
-      const setting = source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
-      const owner = ownerOf(config)
-      if (owner === null) return leftOut(null, `this mirror has no credential for the ${source}`, setting)
-      const why =
-        owner === WRITER
-          ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`
-          : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror bundle export FILE --sources ${source}"`
-      return notInScope(why, setting)
+      return neverCame(ownerOf(config), source)
     },
     /** No list names it, the scope leaves it out, or it is still to be fetched. Throws `not_ready` for the last. */
     explain: (resource: CatalogResource | null, params: Params, path: string): Problem =>
@@ -93,6 +86,17 @@ export function createMissing(config: Config, served: Origins) {
       return { status: 403, error: 'forbidden', message, origin }
     },
   }
+}
+
+/** The answer for a source of which nothing is stored, and which this mirror does not sync. */
+function neverCame(owner: string | null, source: SourceName): Problem {
+  const setting = source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
+  if (owner === null) return leftOut(null, `this mirror has no credential for the ${source}`, setting)
+  const why =
+    owner === WRITER
+      ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`
+      : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror bundle export FILE --sources ${source}"`
+  return notInScope(why, setting)
 }
 
 /** Explains a path that has no stored answer (`Missing.explain`). */

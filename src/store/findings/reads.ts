@@ -78,7 +78,7 @@ export type FindingChange = readonly [
   fixable: 0 | 1,
   /** The source package by whose name it was found; empty: by its own name. */
   source: string,
-  /** Of one that is gone; absent: an earlier version of the program logged it. */
+  /** Of one that is gone. */
   why?: GoneReason | undefined,
 ]
 
