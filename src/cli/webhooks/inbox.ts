@@ -1,3 +1,4 @@
+import type { Config } from '../../config/schema.ts'
 import { sha256Hex } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
@@ -105,36 +106,25 @@ export function replayCommand(
   ids: readonly string[],
   options: GlobalOptions & { all?: boolean; json?: boolean },
 ): number {
-  if (ids.length > 0 === (options.all === true))
-    throw new MirrorError('usage', 'give the ids of deliveries, or --all for all dead letters')
-  const { config } = settings(options, false, [])
-  const numbers = ids.map(numberOf)
-  const replayed = withInbox(config, null, (db) => {
-    const inbox = createInbox(db)
-    const replay = db.transaction(() => {
-      if (options.all === true) return inbox.replayDead(Date.now())
-      for (const id of numbers) refuse(id, inbox.readRow(id))
-      return numbers.filter((id) => inbox.replay(id, Date.now())).length
-    })
-    return replay.immediate()
+  const { config, count } = settleChosen(ids, options, {
+    usage: 'give the ids of deliveries, or --all for all dead letters',
+    all: (inbox) => inbox.replayDead(Date.now()),
+    refuse,
+    one: (inbox, id) => inbox.replay(id, Date.now()),
   })
-  if (replayed === null && options.all !== true) throw unknown(ids[0] ?? '')
-  const count = replayed ?? 0
   if (options.json === true) print(JSON.stringify({ replayed: count }))
   else {
     const when = isServed(config.data.dir)
       ? 'the running mirror refreshes within two seconds'
       : 'the next "patchmirror serve" refreshes'
     print(
-      count === 0
-        ? nothingReplayed(numbers)
-        : `${counted(count, 'delivery is', 'deliveries are')} pending again: ${when}`,
+      count === 0 ? nothingReplayed(ids) : `${counted(count, 'delivery is', 'deliveries are')} pending again: ${when}`,
     )
   }
   return 0
 }
 
-function nothingReplayed(ids: readonly number[]): string {
+function nothingReplayed(ids: readonly string[]): string {
   if (ids.length === 0) return 'nothing to replay'
   const which = ids.length === 1 ? `delivery ${ids.join()} is` : `deliveries ${ids.join(', ')} are`
   return `${which} pending already: the mirror refreshes for what is pending without a replay`
@@ -145,24 +135,48 @@ export function dismissCommand(
   ids: readonly string[],
   options: GlobalOptions & { all?: boolean; json?: boolean },
 ): number {
-  if (ids.length > 0 === (options.all === true))
-    throw new MirrorError('usage', 'give the ids of dead letters, or --all for all of them')
-  const { config } = settings(options, false, [])
-  const numbers = ids.map(numberOf)
-  const dismissed = withInbox(config, null, (db) => {
-    const inbox = createInbox(db)
-    const dismiss = db.transaction(() => {
-      if (options.all === true) return inbox.dismiss(null)
-      for (const id of numbers) refuseLiving(id, inbox.readRow(id))
-      return numbers.filter((id) => inbox.dismiss(id) > 0).length
-    })
-    return dismiss.immediate()
+  const { count } = settleChosen(ids, options, {
+    usage: 'give the ids of dead letters, or --all for all of them',
+    all: (inbox) => inbox.dismiss(null),
+    refuse: refuseLiving,
+    one: (inbox, id) => inbox.dismiss(id) > 0,
   })
-  if (dismissed === null && options.all !== true) throw unknown(ids[0] ?? '')
-  const count = dismissed ?? 0
   if (options.json === true) print(JSON.stringify({ dismissed: count }))
   else print(count === 0 ? 'no dead letters' : `${count} dismissed`)
   return 0
+}
+
+/** How a command settles deliveries: all that it is for, or one; `refuse` throws where it is not for that one. */
+interface Settling {
+  readonly usage: string
+  readonly all: (inbox: Inbox) => number
+  readonly refuse: (id: number, row: InboxRow | null) => void
+  readonly one: (inbox: Inbox, id: number) => boolean
+}
+
+type Inbox = ReturnType<typeof createInbox>
+
+/** Settles the named deliveries or all, none where one is refused; returns how many they were. */
+function settleChosen(
+  ids: readonly string[],
+  options: GlobalOptions & { all?: boolean },
+  { usage, all, refuse, one }: Settling,
+): { config: Config; count: number } {
+  const isAll = options.all === true
+  if (ids.length > 0 === isAll) throw new MirrorError('usage', usage)
+  const { config } = settings(options, false, [])
+  const numbers = ids.map(numberOf)
+  const count = withInbox(config, null, (db) => {
+    const inbox = createInbox(db)
+    const settle = db.transaction(() => {
+      if (isAll) return all(inbox)
+      for (const id of numbers) refuse(id, inbox.readRow(id))
+      return numbers.filter((id) => one(inbox, id)).length
+    })
+    return settle.immediate()
+  })
+  if (count === null && !isAll) throw unknown(ids[0] ?? '')
+  return { config, count: count ?? 0 }
 }
 
 function refuseLiving(id: number, row: InboxRow | null): void {

@@ -28,44 +28,15 @@ export const UNAUTHORIZED: WebhookResponse = {
   headers: { 'WWW-Authenticate': 'Webhook' },
 }
 /** There is nothing to verify with; never a 2xx. */
-export const NO_SECRET: WebhookResponse = {
-  status: 503,
-  error: 'not_ready',
-  message: 'webhooks are not set up here',
-  headers: RETRY,
-}
+export const NO_SECRET = notReady('webhooks are not set up here')
 /** The inbox cannot be written now. */
-export const UNAVAILABLE: WebhookResponse = {
-  status: 503,
-  error: 'unavailable',
-  message: 'deliveries cannot be stored now: retry later',
-  headers: RETRY,
-}
-/** Another mirror of the fleet syncs: a delivery that is stored here would cause no refresh. */
-export function notLeading(message: string): WebhookResponse {
-  return { status: 503, error: 'not_ready', message, headers: RETRY }
-}
+export const UNAVAILABLE = unavailable('deliveries cannot be stored now: retry later')
 /** Too many deliveries are pending already. */
-export const FULL: WebhookResponse = {
-  status: 503,
-  error: 'unavailable',
-  message: 'too many deliveries wait to be worked on',
-  headers: RETRY,
-}
+export const FULL = unavailable('too many deliveries wait to be worked on')
 /** The mirror is shutting down. */
-export const CLOSING: WebhookResponse = {
-  status: 503,
-  error: 'unavailable',
-  message: 'the mirror is shutting down',
-  headers: RETRY,
-}
+export const CLOSING = unavailable('the mirror is shutting down')
 /** Memory for bodies is spent, and this one took longest. */
-export const CROWDED: WebhookResponse = {
-  status: 503,
-  error: 'unavailable',
-  message: 'too many deliveries are on their way',
-  headers: RETRY,
-}
+export const CROWDED = unavailable('too many deliveries are on their way')
 /** The body did not end in time. */
 export const TOO_SLOW: WebhookResponse = {
   status: 408,
@@ -103,6 +74,15 @@ export function tooLarge(maxBytes: number): WebhookResponse {
     error: 'too_large',
     message: `a delivery has at most ${maxBytes} bytes`,
   }
+}
+
+/** 503: deliveries that are stored here would cause no refresh now. */
+export function notReady(message: string): WebhookResponse {
+  return { status: 503, error: 'not_ready', message, headers: RETRY }
+}
+
+function unavailable(message: string): WebhookResponse {
+  return { status: 503, error: 'unavailable', message, headers: RETRY }
 }
 
 /** Sends an answer that must not be cached; nothing when the client is gone. */

@@ -12,7 +12,7 @@ import {
   TOO_SLOW,
   UNAUTHORIZED,
   WRONG_METHOD,
-  notLeading,
+  notReady,
   tooLarge,
 } from './responses.ts'
 import type { DeliveryFault } from './body-reader.ts'
@@ -56,7 +56,7 @@ export function judgeHead(request: IncomingMessage, rules: Rules, closing: boole
     return result(tooLarge(rules.maxBytes), 'refused', 'too_large')
   if (!rules.isSetUp()) return result(NO_SECRET, 'unavailable', 'no_secret')
   const refusal = rules.refusal?.() ?? null
-  return refusal === null ? null : result(notLeading(refusal), 'unavailable', 'not_leading')
+  return refusal === null ? null : result(notReady(refusal), 'unavailable', 'not_leading')
 }
 
 /** Reports whether the headers announce a compressed body. */
