@@ -306,7 +306,7 @@ describe('a source file', () => {
     const all = SOURCES.flatMap(({ imports }) => imports)
     const loaded = loadedWith('features/match/cli/match.ts', all)
     expect(loaded).toContain('store/reads.ts')
-    for (const late of ['store/writer.ts', 'sync/runner.ts', 'server/reading/reader.ts'])
+    for (const late of ['store/writes.ts', 'sync/runner.ts', 'server/reading/reader.ts'])
       expect(loaded, `features/match/cli/match.ts loads ${late}`).not.toContain(late)
     expect([...loaded].filter((path) => path.startsWith('upstream/'))).toEqual([])
   })

@@ -4,7 +4,7 @@ import { sha256Of } from '../base/digest.ts'
 import { MirrorError, systemCode } from '../base/errors.ts'
 import { gzipMember } from '../store/database/gzip.ts'
 import { derivedDir } from '../store/database/open.ts'
-import type { Writes } from '../store/writer.ts'
+import type { Writes } from '../store/writes.ts'
 import { openArchive } from './zip/reader.ts'
 
 /**

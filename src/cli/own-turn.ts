@@ -3,7 +3,7 @@ import type { Status } from '../base/reports/status.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../base/errors.ts'
 import { lockHolder, servingDaemon, servingProcess } from '../store/database/lock.ts'
-import type { Writes } from '../store/writer.ts'
+import type { Writes } from '../store/writes.ts'
 import { askDaemon } from './daemon-client.ts'
 
 /** What a run of a command waits with. */

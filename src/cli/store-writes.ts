@@ -1,6 +1,6 @@
 import { MirrorError, systemCode } from '../base/errors.ts'
 import { nameStorageError } from '../store/database/faults.ts'
-import { type Writes, openWrites } from '../store/writer.ts'
+import { type Writes, openWrites } from '../store/writes.ts'
 import { closing } from './store-reads.ts'
 
 /**

@@ -9,7 +9,7 @@ import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import { readOpenFindings } from '../store/findings/database.ts'
 import type { OpenFinding } from '../store/findings/open-findings.ts'
 import type { VexDocument } from '../store/catalog/vex.ts'
-import type { Writes } from '../store/writer.ts'
+import type { Writes } from '../store/writes.ts'
 import type { DigestEvidence } from './lost-components.ts'
 import { renamedTags } from './renamed-images.ts'
 import {

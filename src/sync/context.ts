@@ -5,7 +5,7 @@ import type { SourceName } from '../base/domain/sources.ts'
 import type { CatalogDamage } from '../store/catalog/repair.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'
 import type { RunFacts, RunKind, RunOutcome, RunTrigger } from '../store/runs/runs.ts'
-import type { Writes } from '../store/writer.ts'
+import type { Writes } from '../store/writes.ts'
 import type { Session } from '../upstream/http/session.ts'
 import type { Upstream } from '../upstream/surfaces.ts'
 

@@ -4,7 +4,7 @@ import { nameStorageError } from '../store/database/faults.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import type { Config } from '../config/schema.ts'
 import { signatureMode } from '../base/domain/artifacts/signature.ts'
-import type { Writes } from '../store/writer.ts'
+import type { Writes } from '../store/writes.ts'
 
 /**
  * Closes the runs that a killed process left open, rebuilds a missing derived archive, and verifies the signatures of what other

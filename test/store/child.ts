@@ -1,5 +1,5 @@
 import { acquireLock } from '../../src/store/database/lock.ts'
-import { openWrites } from '../../src/store/writer.ts'
+import { openWrites } from '../../src/store/writes.ts'
 
 /** What the tests of several processes run in another one: `child.ts <what> <data folder>`. */
 const [, , what, dir = ''] = process.argv

@@ -14,7 +14,7 @@ import { type PinnedReads, openPinnedReads } from '../../src/store/reads.ts'
 import type { Quarantine } from '../../src/store/runs/quarantine.ts'
 import type { RunEnd, RunStart } from '../../src/store/runs/runs.ts'
 import type { PublishedSnapshot } from '../../src/store/runs/snapshots.ts'
-import { type Writes, openWrites } from '../../src/store/writer.ts'
+import { type Writes, openWrites } from '../../src/store/writes.ts'
 import { deflate } from '../../src/base/gzip/member.ts'
 
 /** 2026-05-01T00:00:00Z, unix milliseconds. */

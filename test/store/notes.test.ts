@@ -14,7 +14,7 @@ import {
 } from '../../src/store/database/daemon-settings.ts'
 import { noteVerification, readLastVerification } from '../../src/store/notes.ts'
 import { settleCopies } from '../../src/store/given-numbers.ts'
-import { openWrites } from '../../src/store/writer.ts'
+import { openWrites } from '../../src/store/writes.ts'
 import { oddNotes } from '../support/odd-notes.ts'
 
 const AT = '2026-05-01T00:00:00.000Z'

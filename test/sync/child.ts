@@ -3,7 +3,7 @@ import { loadQuick } from '../support/limits.ts'
 import { MirrorError, systemCode } from '../../src/base/errors.ts'
 import type { SourceName } from '../../src/base/domain/sources.ts'
 import type { RunKind } from '../../src/store/runs/runs.ts'
-import { openWrites } from '../../src/store/writer.ts'
+import { openWrites } from '../../src/store/writes.ts'
 import { createRunner } from '../../src/sync/runner.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 

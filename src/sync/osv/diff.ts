@@ -1,5 +1,5 @@
 import type { RunFacts } from '../../store/runs/runs.ts'
-import type { Writes } from '../../store/writer.ts'
+import type { Writes } from '../../store/writes.ts'
 import type { Ids } from './id-table.ts'
 import type { IdList, ListedDifference, OsvIndex } from './index-parser.ts'
 import { lackFacts } from './upstream-mirror.ts'

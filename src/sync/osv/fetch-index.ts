@@ -9,7 +9,7 @@ import { contentInPool, contentOf, documentMember, sizeOf } from '../../store/da
 import type { UpstreamState } from '../../store/feeds/documents.ts'
 import type { OsvReader } from '../../store/osv/reads.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
-import type { Writes } from '../../store/writer.ts'
+import type { Writes } from '../../store/writes.ts'
 import { ARCHIVE_TIMEOUT_MS } from '../../upstream/http/download.ts'
 import { type Meta, type Validators, hasEnd } from '../../upstream/http/response.ts'
 import type { Session } from '../../upstream/http/session.ts'

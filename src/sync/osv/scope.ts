@@ -1,7 +1,7 @@
 import { type OsvScope, type ScopeSettings, createOsvScope } from '../../base/domain/osv-scope.ts'
 import { jsonTextOf } from '../../base/json/objects.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
-import type { Writes } from '../../store/writer.ts'
+import type { Writes } from '../../store/writes.ts'
 import type { SyncContext } from '../context.ts'
 import { type IdTable, type Ids, createIdTable } from './id-table.ts'
 import type { IndexScope, OsvIndex } from './index-parser.ts'

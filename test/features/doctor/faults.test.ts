@@ -18,7 +18,7 @@ import { acquireLock, announceAddress, announceInstance } from '../../../src/sto
 import { databasePath, openInbox, openWriter } from '../../../src/store/database/open.ts'
 import { generationDir, replaceCurrentViews, viewsPath } from '../../../src/features/scanners/store/generations.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
-import { openWrites } from '../../../src/store/writer.ts'
+import { openWrites } from '../../../src/store/writes.ts'
 import { makeVexRepository } from '../../../src/features/scanners/views/vex/repository.ts'
 import { addStep } from '../../store/fixtures.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'

@@ -9,7 +9,7 @@ import { writeSupportArchive } from '../../../src/features/doctor/support/archiv
 import { createScrubber } from '../../../src/features/doctor/support/scrub.ts'
 import { hashKey } from '../../../src/store/keys.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
-import { openWrites } from '../../../src/store/writer.ts'
+import { openWrites } from '../../../src/store/writes.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { commandHost } from '../../support/hosted.ts'
 

@@ -14,7 +14,7 @@ import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { type RelayOutbox, createRelayOutbox } from '../../../src/store/webhooks/outbox.ts'
 import { readFindings } from '../../../src/store/findings/database.ts'
 import { createReads } from '../../../src/store/reads.ts'
-import { openWrites } from '../../../src/store/writer.ts'
+import { openWrites } from '../../../src/store/writes.ts'
 import { createTransport } from '../../../src/upstream/http/transport.ts'
 import { NOW, record, scratch, snapshot } from '../../store/fixtures.ts'
 

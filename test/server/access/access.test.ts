@@ -4,7 +4,7 @@ import { createAccess, createAttempts } from '../../../src/server/access/access.
 import { createTrust } from '../../../src/server/http/client-address.ts'
 import { readCredential } from '../../../src/server/access/credentials.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
-import { openWrites } from '../../../src/store/writer.ts'
+import { openWrites } from '../../../src/store/writes.ts'
 import { type Reply, type Served, type ServedOptions, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)

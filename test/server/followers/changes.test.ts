@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect } from 'vitest'
-import { openWrites } from '../../../src/store/writer.ts'
+import { openWrites } from '../../../src/store/writes.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { snapshot } from '../../store/fixtures.ts'
 import { type Reply, type Served, FEEDS, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
-import { openWrites } from '../../../src/store/writer.ts'
+import { openWrites } from '../../../src/store/writes.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { atomEntries } from '../../support/atom.ts'
 import { commandHost } from '../../support/hosted.ts'

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { createDigestLines } from '../../../src/store/catalog/digest-lines.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
-import { openWrites } from '../../../src/store/writer.ts'
+import { openWrites } from '../../../src/store/writes.ts'
 import { scratch } from '../fixtures.ts'
 
 const TEXTS = ['a', 'A', 'b"\\', "c'", '\u00e9', '\u{1f419}', '\uffff', '\u2028', '\u007f']

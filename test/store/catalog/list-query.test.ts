@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { createListCursors } from '../../../src/server/catalog/list-cursor.ts'
 import type { Ordering } from '../../../src/server/catalog/list-query.ts'
 import type { StagedEntry } from '../../../src/store/catalog/list-staging.ts'
-import type { Writes } from '../../../src/store/writer.ts'
+import type { Writes } from '../../../src/store/writes.ts'
 import { NOW, writes } from '../fixtures.ts'
 import { longTest, test } from '../../support/tables.ts'
 

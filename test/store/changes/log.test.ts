@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
-import type { Writes } from '../../../src/store/writer.ts'
+import type { Writes } from '../../../src/store/writes.ts'
 import { NOW, record, snapshot, writes } from '../fixtures.ts'
 import { longTest, test } from '../../support/tables.ts'
 import { countSuperseded } from '../../support/stored-counts.ts'

@@ -6,7 +6,7 @@ import { databasePath, openReader, openWriter } from '../../../src/store/databas
 import { Database, compileWhenUsed } from '../../../src/store/database/sqlite.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { createVexReader } from '../../../src/store/catalog/vex.ts'
-import { createTableWriters } from '../../../src/store/writer.ts'
+import { createTableWriters } from '../../../src/store/writes.ts'
 import { scratch } from '../fixtures.ts'
 
 test('every statement of the tables compiles on the newest schema', () => {

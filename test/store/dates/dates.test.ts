@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { namesFix } from '../../../src/base/domain/named-fix.ts'
 import type { RecordDates } from '../../../src/store/dates/reads.ts'
-import type { Writes } from '../../../src/store/writer.ts'
+import type { Writes } from '../../../src/store/writes.ts'
 import { record, snapshot, writes } from '../fixtures.ts'
 
 const FIX = '{"id":"A-1","affected":[{"ranges":[{"events":[{"fixed" : "1.2"}]}]}]}'

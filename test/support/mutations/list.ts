@@ -77,10 +77,10 @@ const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['test/guard/guard.test.ts'],
   }),
   mutation('a transaction that refuses its work commits it', {
-    file: 'src/store/writer.ts',
+    file: 'src/store/writes.ts',
     from: "db.exec(result.commit ? 'COMMIT' : 'ROLLBACK')",
     to: "db.exec('COMMIT')",
-    tests: ['test/store/writer.test.ts'],
+    tests: ['test/store/writes.test.ts'],
   }),
   mutation('of several versions replaced in a transaction the last is kept', {
     file: 'src/store/osv/superseded.ts',

@@ -7,7 +7,7 @@ import type { LedgerReader } from '../../../store/replication/ledger.ts'
 import { ROW_KINDS, combineDigests } from '../../../store/replication/rows.ts'
 import { type SummaryHeader, type SummarySource, createStatePass } from '../../../store/replication/summary.ts'
 import type { Document } from '../../../store/feeds/documents.ts'
-import { type Writes, openWrites } from '../../../store/writer.ts'
+import { type Writes, openWrites } from '../../../store/writes.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
 
 /**

@@ -13,7 +13,7 @@ import {
   compareKeys,
   valueOf,
 } from '../../../store/replication/rows.ts'
-import type { Writes } from '../../../store/writer.ts'
+import type { Writes } from '../../../store/writes.ts'
 import type { Bundle } from './open.ts'
 import { createRecordMembers, readRecord } from './records/members.ts'
 import {

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { valueOf } from '../../../store/replication/rows.ts'
-import type { Writes } from '../../../store/writer.ts'
+import type { Writes } from '../../../store/writes.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { manifestSources } from './admission.ts'
 

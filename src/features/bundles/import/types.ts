@@ -3,7 +3,7 @@ import type { OnProgress } from '../../../base/domain/progress.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import type { RowKind } from '../../../store/replication/rows.ts'
 import type { RunTrigger } from '../../../store/runs/runs.ts'
-import type { Writes } from '../../../store/writer.ts'
+import type { Writes } from '../../../store/writes.ts'
 import type { Bundle } from './open.ts'
 
 /** Numbers of changed rows of one kind. */

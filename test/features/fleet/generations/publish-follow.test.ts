@@ -5,7 +5,7 @@ import { releaseRollback } from '../../../../src/features/fleet/generations/roll
 import { hasUnpublished } from '../../../../src/features/fleet/generations/position.ts'
 import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
 import { openShortReads } from '../../../../src/store/reads.ts'
-import { openWrites } from '../../../../src/store/writer.ts'
+import { openWrites } from '../../../../src/store/writes.ts'
 import { isRollback } from '../../../../src/store/runs/rollback.ts'
 import { type ObjectStore, FleetError } from '../../../../src/features/fleet/objects/object-store.ts'
 import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'

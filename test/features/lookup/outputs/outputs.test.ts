@@ -10,7 +10,7 @@ import { makeOsvViews } from '../../../../src/features/scanners/views/osv/views.
 import { openShortReads } from '../../../../src/store/reads.ts'
 import type { FetchedAnswer } from '../../../../src/store/catalog/answer-writes.ts'
 import { openWriter } from '../../../../src/store/database/open.ts'
-import { type Writes, openWrites } from '../../../../src/store/writer.ts'
+import { type Writes, openWrites } from '../../../../src/store/writes.ts'
 import { load } from '../../../config/loading.ts'
 import { FILLED_AT, openFilledStore } from '../../../support/filled-store.ts'
 import { commandHost } from '../../../support/hosted.ts'

@@ -14,7 +14,7 @@ import {
 } from '../../../../src/features/scanners/store/generations.ts'
 import { acquireLock } from '../../../../src/store/database/lock.ts'
 import { openPinnedReads } from '../../../../src/store/reads.ts'
-import { openWrites } from '../../../../src/store/writer.ts'
+import { openWrites } from '../../../../src/store/writes.ts'
 import { createViewsBuilder } from '../../../../src/features/scanners/views/builder.ts'
 import { performTask } from '../../../../src/features/scanners/views/task.ts'
 import { openFilledStore } from '../../../support/filled-store.ts'

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../../../base/errors.ts'
 import { carriedMember } from '../../format/carried.ts'
 import { LARGEST_TRUST, TRUST_HEADER } from '../../format/trust-root.ts'
-import type { Writes } from '../../../../store/writer.ts'
+import type { Writes } from '../../../../store/writes.ts'
 import type { Bundle } from '../open.ts'
 import { readCarriedLines } from './lines.ts'
 

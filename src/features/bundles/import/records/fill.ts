@@ -1,7 +1,7 @@
 import { type BuiltArchive, createDraft } from '../../../../archive/draft.ts'
 import type { OnProgress } from '../../../../base/domain/progress.ts'
 import { derivedDir } from '../../../../store/database/open.ts'
-import type { Writes } from '../../../../store/writer.ts'
+import type { Writes } from '../../../../store/writes.ts'
 import { type Chunk, consumeChunks } from '../../../../base/threads/chunks.ts'
 import { workerFile } from '../../../../base/threads/worker-file.ts'
 import type { Bundle } from '../open.ts'

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { START, record, scratch, writes } from './fixtures.ts'
-import { openWrites } from '../../src/store/writer.ts'
+import { openWrites } from '../../src/store/writes.ts'
 import { longTest, test } from '../support/tables.ts'
 
 describe('a transaction', () => {
