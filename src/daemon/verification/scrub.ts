@@ -147,12 +147,12 @@ function healingRequests(found: NonNullable<ScrubReport>, config: Config): RunRe
   const active = activeSources(config)
   const { osv, feeds, catalog } = sources
   const common = { kind: 'repair', trigger: 'schedule' } as const
-  const suspectIds = report.damagedRecords
-  const wanted: RunRequest[] = [
-    ...(osv ? [{ ...common, source: 'osv', full: true, suspectIds } as const] : []),
-    ...(feeds ? [{ ...common, source: 'feeds', full: true } as const] : []),
-    ...(catalog ? [{ ...common, source: 'catalog', damaged: report.catalog } as const] : []),
-    ...(catalog ? [{ ...common, source: 'identity' } as const] : []),
-  ]
+  const wanted: RunRequest[] = []
+  if (osv) wanted.push({ ...common, source: 'osv', full: true, suspectIds: report.damagedRecords })
+  if (feeds) wanted.push({ ...common, source: 'feeds', full: true })
+  if (catalog) {
+    wanted.push({ ...common, source: 'catalog', damaged: report.catalog })
+    wanted.push({ ...common, source: 'identity' })
+  }
   return wanted.filter(({ source }) => active.includes(source))
 }

@@ -64,24 +64,16 @@ export function prepareDocument(
   const last = context.store.feeds.lastServed(stored?.changed ?? null)
   const changed = nextChanged(last, seconds, context.now())
   const packed = documentMember(body, gzip)
-  const document = { path, source: 'feeds', body: packed, size: body.length } as const
-  return { document: { ...document, sha256, changed, entries }, state }
+  return { document: { path, source: 'feeds', body: packed, size: body.length, sha256, changed, entries }, state }
 }
 
 /** Returns the entry of an extra feed that upstream does not have, so that the mirror answers 404 with the reason. */
 export function absent({ now }: SyncContext, path: string): PreparedDocument {
   const changed = nextChanged(null, null, now())
-  const sha256 = sha256Of('')
-  const document = {
-    path,
-    source: 'feeds',
-    body: null,
-    size: 0,
-    sha256,
-    changed,
-    entries: 0,
-  } as const
-  return { document, state: { etag: null, lastModified: null, body: null } }
+  return {
+    document: { path, source: 'feeds', body: null, size: 0, sha256: sha256Of(''), changed, entries: 0 },
+    state: { etag: null, lastModified: null, body: null },
+  }
 }
 
 /** Returns the snapshot id of the feeds: a digest of paths and contents, hex. The documents must be in path order. */

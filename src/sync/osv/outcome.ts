@@ -169,9 +169,17 @@ export async function resultOf(
   if (end.state !== 'refused') return runOutcome(context, listed, plan, end)
   const { sha256, reason } = end
   const { gzip: body, etag, lastModified, asOf } = listed
-  const validators = { etag, lastModified, asOf }
   await approval.keepRemovals()
-  return quarantineChange(context, { source: 'osv', path: OSV_INDEX, sha256, body, ...validators, reason })
+  return quarantineChange(context, {
+    source: 'osv',
+    path: OSV_INDEX,
+    sha256,
+    body,
+    etag,
+    lastModified,
+    asOf,
+    reason,
+  })
 }
 
 /** Returns the result of a dry run. */
