@@ -10,20 +10,7 @@ import type { StorageState } from '../base/reports/storage.ts'
 import { probeReads, wasRepairedSince } from '../store/read-probe.ts'
 
 /** What watches the data folder of a daemon. */
-export interface StorageWatch {
-  /** Looks at the data folder, and returns its state; reports ask once a second at most. */
-  readonly state: () => StorageState
-  /**
-   * Notes an error that a read of the mirror met. True when it says that stored data cannot be read: then the log has it, once for its
-   * cause. False for any other error.
-   */
-  readonly note: (error: unknown) => boolean
-  /** Reports whether a message of a part says no more than that stored data cannot be read, which is in the log. */
-  readonly explains: (message: string) => boolean
-  /** Looks at the folder now, as after a write that failed. */
-  readonly look: () => void
-  readonly stop: () => void
-}
+export type StorageWatch = ReturnType<typeof watchStorage>
 
 interface WatchOptions {
   readonly dataDir: string
@@ -50,7 +37,7 @@ interface Damage {
 }
 
 /** Watches a data folder: each state is logged when it begins and when it ends, and not between. */
-export function watchStorage(options: WatchOptions): StorageWatch {
+export function watchStorage(options: WatchOptions) {
   const { dataDir, log, now, onRoom, intervalMs = INTERVAL_MS } = options
   const damage = watchDamage(options)
   let known: StorageState = { state: 'ok', reason: null, freeBytes: null }
@@ -68,21 +55,28 @@ export function watchStorage(options: WatchOptions): StorageWatch {
   }
   const timer = setInterval(() => look(looks++ % WRITE_EVERY === 0), intervalMs).unref()
   return {
-    state() {
+    /** Looks at the data folder, and returns its state; reports ask once a second at most. */
+    state: (): StorageState => {
       look(true)
       const found = damage.found()
       if (found === null) return known
       const { reason, since } = found
       return { state: 'damaged', reason, freeBytes: known.freeBytes, since: toIso(since) }
     },
+    /**
+     * Notes an error that a read of the mirror met. True when it says that stored data cannot be read: then the log has it, once for its
+     * cause. False for any other error.
+     */
     note: damage.note,
-    explains(message) {
+    /** Reports whether a message of a part says no more than that stored data cannot be read, which is in the log. */
+    explains: (message: string): boolean => {
       if (!message.startsWith(`${databasePath(dataDir)} is damaged`)) return false
       damage.look()
       return damage.found() !== null
     },
-    look: () => look(true),
-    stop: () => clearInterval(timer),
+    /** Looks at the folder now, as after a write that failed. */
+    look: (): void => look(true),
+    stop: (): void => clearInterval(timer),
   }
 }
 

@@ -31,16 +31,7 @@ interface RecordDetail {
 }
 
 /** Describes the changed records of one page. */
-export interface Detailer {
-  /** Null: the change does not concern the packages that are asked for. */
-  describe(changed: ChangedName): RecordDetail | null
-  /** Whether enough was read for one page. */
-  isFull(): boolean
-  /** Number of records of which it is not known whether they concern these packages. */
-  notJudged(): number
-  /** Content of records that the filter ruled out, bytes. */
-  examined(): number
-}
+export type Detailer = ReturnType<typeof createDetailer>
 
 /** A comparison of two versions as JSON, since its texts are parts of those of the records; and the bytes that were read for it. */
 interface Comparison {
@@ -68,7 +59,7 @@ export function createDetailer(
   until: number | null,
   filter: PackageFilter | null,
   mostExamined = MAX_EXAMINED,
-): Detailer {
+) {
   let spent = 0
   let examined = 0
   let unjudged = 0
@@ -93,10 +84,14 @@ export function createDetailer(
     return detail
   }
   return {
-    isFull: () => spent > MAX_PAGE_BYTES || examined > mostExamined,
-    notJudged: () => unjudged,
-    examined: () => examined,
-    describe(changed) {
+    /** Whether enough was read for one page. */
+    isFull: (): boolean => spent > MAX_PAGE_BYTES || examined > mostExamined,
+    /** Number of records of which it is not known whether they concern these packages. */
+    notJudged: (): number => unjudged,
+    /** Content of records that the filter ruled out, bytes. */
+    examined: (): number => examined,
+    /** Null: the change does not concern the packages that are asked for. */
+    describe(changed: ChangedName): RecordDetail | null {
       const pair = find(changed)
       const removal = pair.isGone ? removalOf(changed) : null
       const key = filter === null ? keyOf(changed, pair, removal) : null

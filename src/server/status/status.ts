@@ -54,11 +54,8 @@ export interface StatusOptions {
 
 /** The state of the mirror, from the run log and the snapshots; the same for HTTP and for the command line. */
 export function buildStatus(options: StatusOptions): Status {
-  const { version, startedAt, now } = options
   return {
-    version,
-    instance: options.instance ?? null,
-    uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
+    ...programStatus(options),
     sources: SOURCES.filter((source) => isShown(source, options)).map((source) => sourceStatus(source, options)),
     contentDigest: contentDigestOf(options.reads.snapshots).digest,
     storage: options.storage?.() ?? { state: 'ok', reason: null, freeBytes: null },
@@ -77,17 +74,20 @@ function verifiedStatus(dataDir: string): VerifiedStatus | null {
 }
 
 /** The report where the database cannot be read: only what needs none of it. Nothing is claimed of the sources. */
-export function unreadStatus({ version, instance, startedAt, now, storage }: StatusOptions): Status {
+export function unreadStatus(options: StatusOptions): Status {
   return {
-    version,
-    instance: instance ?? null,
-    uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
+    ...programStatus(options),
     sources: [],
     contentDigest: null,
-    storage: storage?.() ?? { state: 'damaged', reason: null, freeBytes: null },
+    storage: options.storage?.() ?? { state: 'damaged', reason: null, freeBytes: null },
     relay: [],
     bundle: null,
   }
+}
+
+function programStatus({ version, instance, startedAt, now }: StatusOptions) {
+  const uptimeSeconds = startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000))
+  return { version, instance: instance ?? null, uptimeSeconds }
 }
 
 type Named<T> = T & Pick<RelayStatus, 'name'>
