@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { isLost } from '../archive/lost.ts'
 import type { Config } from '../config/schema.ts'
+import { AWAITED_LISTS, REFRESHED_SOURCES, type RefreshOutcome } from '../base/domain/event-types.ts'
+import type { EventTarget } from '../base/domain/image-reference.ts'
 import { type SourceName, activeSources } from '../base/domain/sources.ts'
 import { derivedDir } from '../store/database/open.ts'
 import type { Reads } from '../store/reads.ts'
@@ -8,7 +10,6 @@ import type { Run, RunKind, RunTrigger } from '../store/runs/runs.ts'
 import { supervise } from '../base/threads/supervisor.ts'
 import { workerFile } from '../base/threads/worker-file.ts'
 import type { Progress, RunRequest } from './context.ts'
-import { createRefresh } from './refresh.ts'
 import { type RequestOutcome, type RunQueue, createRunQueue } from './run-queue.ts'
 import type { FromWorker, ToWorker, WorkerStart } from './sync.worker.ts'
 
@@ -148,4 +149,44 @@ function failed(
   if (request === null || !isLocked || request.trigger === 'webhook') return deps.onFailed(request, message)
   deps.onPostponed?.(request, message)
   setTimeout(() => requests.ask(request), deps.lockedRetryMs ?? LOCKED_RETRY_MS).unref()
+}
+
+/**
+ * Creates the refresh function; `ask` requests one run. The catalog run fetches only what an event can change. `reports`: the runs that
+ * took place, in the order of the sources.
+ */
+function createRefresh(
+  active: readonly SourceName[],
+  ask: (request: RunRequest) => Promise<RequestOutcome>,
+): (targets: readonly EventTarget[]) => Promise<RefreshOutcome & { reports: Run[] }> {
+  const sources = active.filter((source) => REFRESHED_SOURCES.includes(source))
+  return async (targets) => {
+    const outcomes = await Promise.all(
+      sources.map((source) =>
+        ask(
+          source === 'catalog'
+            ? { source, kind: 'refresh', trigger: 'webhook', targets }
+            : { source, kind: 'sync', trigger: 'webhook' },
+        ),
+      ),
+    )
+    const reports = outcomes.flatMap((outcome) => ('report' in outcome ? [outcome.report] : []))
+    const refusals = outcomes.map((outcome) => ('failure' in outcome ? [outcome.failure] : refusalsOf(outcome.report)))
+    const reason = joined(refusals.flat())
+    const ofCatalog = refusals[sources.indexOf('catalog')] ?? refusals.flat()
+    return { reports, ok: reason === null, reason, imageReason: joined(ofCatalog) }
+  }
+}
+
+function joined(reasons: readonly string[]): string | null {
+  return reasons.length === 0 ? null : [...new Set(reasons)].join('; ')
+}
+
+function refusalsOf({ source, state, message, facts }: Run): string[] {
+  const failed = state === 'failed' || state === 'stopped' || (state === 'quarantined' && source === 'catalog')
+  if (failed) return [`${source}: ${state}: ${message ?? ''}`]
+  const lists = facts['listsFailed']
+  if (source !== 'catalog' || !Array.isArray(lists)) return []
+  const missing = AWAITED_LISTS.filter((path) => lists.includes(path))
+  return missing.map((path) => `${source}: ${path} could not be read`)
 }
