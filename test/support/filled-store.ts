@@ -14,7 +14,9 @@ import { createDocumentWriter } from '../../src/store/feeds/documents.ts'
 import { createOsvWriter } from '../../src/store/osv/writes.ts'
 import { type RunEnd, createRunWriter } from '../../src/store/runs/runs.ts'
 import { createSnapshotWriter } from '../../src/store/runs/snapshots.ts'
+import { createSummer, digestOfParts, startsPart } from '../../src/archive/parts.ts'
 import { crc32c } from '../../src/archive/zip/crc32c.ts'
+import type { ArchivePart } from '../../src/store/osv/archive-parts.ts'
 import { deflate } from '../../src/base/gzip/member.ts'
 import { createZipWriter } from '../../src/archive/zip/writer.ts'
 
@@ -81,9 +83,8 @@ export function openFilledStore(dir: string): FilledStore {
     publishOsv(records, at = FILLED_AT) {
       const ids = Object.keys(records).sort()
       const index = JSON.stringify(ids.map((id) => ({ id, modified: modifiedAt(at) })))
-      const archive = Buffer.concat(zipOf(records))
-      const digest = sha256(archive).toString('hex')
-      const file = `osv-${digest.slice(0, 16)}.zip`
+      const { archive, parts, digest } = archiveOf(records, ids)
+      const file = `osv-${digest.slice(0, 32)}.zip`
       writeFileSync(join(derivedDir(dir), file), archive)
       db.transaction(() => {
         const runId = runs.startRun({
@@ -111,6 +112,7 @@ export function openFilledStore(dir: string): FilledStore {
         }
         const archiveInfo = { file, size: archive.length, crc32c: crc32c(archive), sha256: digest }
         osv.replaceArchive({ ...archiveInfo, changed: at / 1000 })
+        osv.replaceParts(parts)
         writeDocument('osv', '/external/osv/all.json', index, at)
         publish('osv', runId, digest, at, ids.length)
       })()
@@ -140,16 +142,33 @@ export function openFilledStore(dir: string): FilledStore {
   }
 }
 
-function zipOf(records: Contents['records']): Uint8Array[] {
+/** Returns the archive that a run makes of these records, its parts and its digest. */
+function archiveOf(records: Contents['records'], ids: readonly string[]) {
   const chunks: Uint8Array[] = []
-  const writer = createZipWriter((chunk) => chunks.push(Buffer.from(chunk)))
-  for (const [id, text] of Object.entries(records)) {
-    const content = Buffer.from(text)
+  const summer = createSummer()
+  const writer = createZipWriter(
+    (chunk) => chunks.push(Buffer.from(chunk)),
+    (bytes) => summer.update(bytes),
+  )
+  const parts: ArchivePart[] = []
+  let part = { first: '', members: 0 }
+  const end = (): void => {
+    writer.show()
+    parts.push({ ...part, ...summer.take() })
+  }
+  for (const id of ids) {
+    if (id !== part.first && startsPart(id)) {
+      end()
+      part = { first: id, members: 0 }
+    }
+    const content = Buffer.from(records[id] ?? '')
     const deflated = deflatedOf(packContent(content, deflate))
     writer.add({ name: `${id}.json`, crc32: crc32(content), size: content.length, deflated })
+    part.members++
   }
+  end()
   writer.finish()
-  return chunks
+  return { archive: Buffer.concat(chunks), parts, digest: digestOfParts(parts, summer.take()) }
 }
 
 function sha256(content: string | Buffer): Buffer {
