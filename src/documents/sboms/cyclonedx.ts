@@ -1,5 +1,6 @@
 import { type Fields, eachObject, fieldsOf } from '../../base/json/objects.ts'
 import {
+  ELSEWHERE,
   PACKAGE_LIST,
   SBOM_BOUNDS,
   type BomSerial,
@@ -32,9 +33,11 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   const subject = objectIn(metadata['component'], 'metadata.component')
   const found = createComponents()
   const systems = createSystems()
+  const linked: Fields[] = []
   const add = (one: Fields): void => {
     const properties = propertiesOf(one)
     if (one['type'] === SYSTEM) addSystem(systems, one, properties)
+    if (one !== subject && hasOtherBom(one)) linked.push(one)
     const source = sourceInProperties(properties)
     const kind = one === subject ? SUBJECT : kindOf(one, properties)
     const { 'bom-ref': ref, version, type, purl } = one
@@ -53,9 +56,16 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
     subjects: subjectsIn(subject),
     components: found.components,
     systems: systems.list(),
+    ...(linked.length > 0 && { incomplete: ELSEWHERE }),
     ...incompleteIn(document),
     ...(serial.serial !== '' && { serial }),
   }
+}
+
+/** Whether the components of one are in another document, which a BOM-Link names. */
+function hasOtherBom({ components, externalReferences }: Fields): boolean {
+  const isLinked = ({ type, url }: Fields): boolean => type === 'bom' && textOr(url).startsWith('urn:cdx:')
+  return components === undefined && eachObject(externalReferences).some(isLinked)
 }
 
 /** Returns the package URL of what a document describes; that of an image by its digest, where it has only that. */

@@ -4,6 +4,7 @@ import { isCycloneDx, isSpdx2, isSpdx3, membersIn } from '../formats.ts'
 import { readCycloneDx } from './cyclonedx.ts'
 import {
   type InputSbom,
+  ELSEWHERE,
   PACKAGE_LIST,
   SBOM_BOUNDS,
   SBOM_FORMATS,
@@ -100,7 +101,19 @@ function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
     subjects: purls,
     components: found.components,
     systems: systems.list(),
+    ...(eachObject(document['relationships']).some(isElsewhere) && { incomplete: ELSEWHERE }),
   }
+}
+
+/** What relationships say that name a part, which is then the second element, or a whole. */
+const HAS_PART = /^(?:DESCRIBES|CONTAINS|DEPENDS_ON|HAS_PREREQUISITE|STATIC_LINK|DYNAMIC_LINK)$/
+const IS_PART = /^(?:DESCRIBED_BY|CONTAINED_BY|(?:RUNTIME_|PROVIDED_)?DEPENDENCY_OF|PREREQUISITE_FOR)$/
+
+/** Whether a relationship names a part that another document describes. */
+function isElsewhere({ relationshipType, spdxElementId, relatedSpdxElement }: Fields): boolean {
+  const type = textOr(relationshipType)
+  const isExternal = (id: unknown): boolean => textOr(id).startsWith('DocumentRef-')
+  return (HAS_PART.test(type) && isExternal(relatedSpdxElement)) || (IS_PART.test(type) && isExternal(spdxElementId))
 }
 
 /** The licence that was concluded, else the declared one; empty: neither is stated. */
@@ -155,7 +168,7 @@ function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   const found = createComponents()
   const systems = createSystems()
   const graph = document['@graph'] ?? [document]
-  const elements = [...eachListed(graph, '@graph elements')]
+  const elements = withInner([...eachListed(graph, '@graph elements')])
   const byId = new Map(elements.map((one) => [idOf(one), one]))
   const roots = new Set(elements.filter(isDescribing).flatMap(rootsOf))
   const packages = elements.filter((one) => hasType(one, PACKAGE))
@@ -188,14 +201,35 @@ function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
     subjects: purls,
     components: found.components,
     systems: systems.list(),
-    ...(elements.some(isIncomplete) && { incomplete: 'incomplete' }),
+    ...incompleteIn(elements, roots),
   }
+}
+
+/** Adds to elements those that are written within them: JSON-LD allows it in place of an id. */
+function withInner(elements: Fields[]): Fields[] {
+  for (const one of elements)
+    // it grows while it is read: elements have elements
+    for (const value of Object.values(one))
+      for (const inner of Array.isArray(value) ? (value as unknown[]) : [value])
+        if (isObject(inner)) elements.push(inner)
+  return elements
+}
+
+/** Reads whether a graph names only some parts, or one that another document describes. `roots`: ids of what it is about. */
+function incompleteIn(elements: readonly Fields[], roots: ReadonlySet<string>): Pick<InputSbom, 'incomplete'> {
+  if (elements.some(isIncomplete)) return { incomplete: 'incomplete' }
+  const external = new Set(elements.map((one) => textOr(one['externalSpdxId'])).filter((id) => id !== ''))
+  const parts = elements.filter(isOfParts).flatMap(({ to }) => idsOf(to))
+  return [...roots, ...parts].some((id) => external.has(id)) ? { incomplete: ELSEWHERE } : {}
 }
 
 /** Whether an element is a relationship, of what contains or needs something, that names only some of it. */
 function isIncomplete(element: Fields): boolean {
-  const isOfParts = /(?:^|\/)(?:contains|dependsOn)$/.test(textOr(element['relationshipType']))
-  return isOfParts && /(?:^|\/)incomplete$/.test(textOr(element['completeness']))
+  return isOfParts(element) && /(?:^|\/)incomplete$/.test(textOr(element['completeness']))
+}
+
+function isOfParts({ relationshipType }: Fields): boolean {
+  return /(?:^|\/)(?:contains|dependsOn|hasPrerequisite|hasStaticLink|hasDynamicLink)$/.test(textOr(relationshipType))
 }
 
 /** Purposes of packages that are none, in words. */
@@ -235,7 +269,13 @@ function isDescribing(element: Fields): boolean {
 }
 
 function rootsOf({ rootElement }: Fields): string[] {
-  return (Array.isArray(rootElement) ? (rootElement as unknown[]) : [rootElement]).map(textOr)
+  return idsOf(rootElement)
+}
+
+/** Returns the ids of elements that are named by them, or written there. */
+function idsOf(value: unknown): string[] {
+  const listed = Array.isArray(value) ? (value as unknown[]) : [value]
+  return listed.map((one) => (isObject(one) ? idOf(one) : textOr(one)))
 }
 
 /** Package URLs of external identifiers, which are within the package or elements of their own. */

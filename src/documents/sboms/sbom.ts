@@ -13,6 +13,9 @@ export const SBOM_OPENING: Opening = { what: 'the SBOM', formats: SBOM_FORMATS, 
 export const SUBJECT = 'what the SBOM describes'
 export const PACKAGE_LIST = 'a list of packages'
 
+/** How an SBOM is incomplete of which another document describes a part: that one is not read. */
+export const ELSEWHERE = 'another document describes a part'
+
 /** Bounds of an SBOM that is read: far above real ones, and what a thread of one gigabyte parses. */
 export const SBOM_BOUNDS = { bytes: 64 * 2 ** 20, components: 100_000, depth: 64 } as const
 

@@ -101,6 +101,58 @@ test('an SPDX 2.3 document gives its packages, one with two purls twice', () => 
   ])
 })
 
+test('elements of SPDX 3 that are written within others are read', () => {
+  const packageOf = (name: string) => ({
+    type: 'software_Package',
+    spdxId: name,
+    name,
+    software_packageUrl: `pkg:npm/${name}@1`,
+  })
+  const document = { type: 'SpdxDocument', spdxId: 'd', rootElement: [packageOf('a')], element: [packageOf('b')] }
+  const related = { type: 'Relationship', relationshipType: 'contains', from: 'a', to: [packageOf('c')] }
+  const sbom = read({ '@context': 'https://spdx.org/rdf/3.0.1/spdx-context.jsonld', '@graph': [document, related] })
+  expect(sbom.components.map(({ name, kind }) => [name, kind])).toEqual([
+    ['a', 'what the SBOM describes'],
+    ['b', null],
+    ['c', null],
+  ])
+  expect(sbom.subjects).toEqual(['pkg:npm/a@1'])
+})
+
+test('an SBOM of which another document describes a part is incomplete', () => {
+  const spdx2 = (relationshipType: string, spdxElementId: string, relatedSpdxElement: string) =>
+    read({ spdxVersion: 'SPDX-2.3', relationships: [{ relationshipType, spdxElementId, relatedSpdxElement }] })
+  const spdx3 = (relationshipType: string, to: string) => {
+    const document = { type: 'SpdxDocument', import: [{ type: 'ExternalMap', externalSpdxId: 'urn:other' }] }
+    const related = { type: 'Relationship', relationshipType, from: 'urn:a', to: [to] }
+    return read({ '@graph': [document, related] })
+  }
+  const cycloneDx = (component: object, more = {}) =>
+    read({ ...CYCLONEDX, components: [{ type: 'container', name: 'inner', ...component }], ...more })
+  const externalReferences = [{ type: 'bom', url: 'urn:cdx:3e671687-395b-41f5-a30f-a58921a69b79/1' }]
+  const whole = [
+    spdx2('CONTAINS', 'SPDXRef-a', 'SPDXRef-b'),
+    spdx2('GENERATED_FROM', 'SPDXRef-a', 'DocumentRef-o:SPDXRef-b'),
+    spdx2('CONTAINED_BY', 'SPDXRef-a', 'DocumentRef-o:SPDXRef-b'),
+    spdx3('contains', 'urn:b'),
+    spdx3('generates', 'urn:other'),
+    cycloneDx({}),
+    cycloneDx({ externalReferences, components: [{ name: 'a' }] }),
+    cycloneDx({ externalReferences: [{ type: 'bom', url: 'https://a.example/bom.json' }] }),
+    cycloneDx({}, { metadata: { component: { purl: 'pkg:oci/a@1', externalReferences } } }),
+  ]
+  const incomplete = [
+    spdx2('CONTAINS', 'SPDXRef-a', 'DocumentRef-o:SPDXRef-b'),
+    spdx2('DESCRIBES', 'SPDXRef-DOCUMENT', 'DocumentRef-o:SPDXRef-b'),
+    spdx2('CONTAINED_BY', 'DocumentRef-o:SPDXRef-b', 'SPDXRef-a'),
+    spdx2('DEPENDENCY_OF', 'DocumentRef-o:SPDXRef-b', 'SPDXRef-a'),
+    spdx3('contains', 'urn:other'),
+    cycloneDx({ externalReferences }),
+  ]
+  for (const one of whole) expect(one).not.toHaveProperty('incomplete')
+  for (const one of incomplete) expect(one.incomplete).toBe('another document describes a part')
+})
+
 test('an SPDX 3 graph gives its packages, with purls of each form', () => {
   const identifier = { externalIdentifierType: 'packageUrl', identifier: 'pkg:npm/b@2' }
   const sbom = read({
