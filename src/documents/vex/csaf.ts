@@ -18,12 +18,13 @@ import {
 
 /**
  * Reads CSAF. The date of its statements is that of its current release, else of its first one. A product that is only mentioned
- * has no status: nothing is stated about it.
+ * has no status: nothing is stated about it. A draft rules nothing out.
  */
 export function readCsaf(csaf: Fields): VexContent {
   const { publisher, tracking, csaf_version: version } = fieldsOf(csaf['document'])
   const { current_release_date: current, initial_release_date: initial } = fieldsOf(tracking)
   const at = firstInstant([current, initial])
+  const isDraft = fieldsOf(tracking)['status'] === 'draft'
   const tree = readProductTree(fieldsOf(csaf['product_tree']))
   const given: GivenStatement[] = []
   const statements: (Statement | null)[] = []
@@ -32,7 +33,7 @@ export function readCsaf(csaf: Fields): VexContent {
     const vulnerabilities = csafIds(entry)
     for (const one of csafStatements(entry, tree)) {
       const status = vexStatusOf(one.status)
-      const isStated = status !== ''
+      const isStated = status !== '' && !(isDraft && rulesOut(status))
       given.push({ ...one, vulnerability: vulnerabilities[0] ?? textOr(entry['title']) })
       statements.push(isStated ? { vulnerabilities, ...judged(one, status, tree), at, place } : null)
       if (isStated) place++

@@ -111,13 +111,14 @@ interface Csaf {
   readonly status?: object
   readonly relationships?: readonly object[]
   readonly cpe?: string
+  readonly tracking?: object
 }
 
-function csafOf({ status = { known_not_affected: ['p'] }, relationships = [], cpe = '' }: Csaf) {
+function csafOf({ status = { known_not_affected: ['p'] }, relationships = [], cpe = '', tracking = {} }: Csaf) {
   const product = (id: string, helper: object) => ({ product_id: id, name: id, product_identification_helper: helper })
   const inner = { product: product('image', { purl: IMAGE }) }
   return {
-    document: { csaf_version: '2.0', tracking: { current_release_date: '2026-01-02T00:00:00Z' } },
+    document: { csaf_version: '2.0', tracking: { current_release_date: '2026-01-02T00:00:00Z', ...tracking } },
     product_tree: {
       full_product_names: [product('p', { purl: PURL }), product('system', { cpe })],
       branches: [{ category: 'vendor', name: 'v', branches: [inner] }],
@@ -142,6 +143,8 @@ test('CSAF is read by its products, their status, and what they are components o
   const cases: [Csaf, readonly string[], boolean][] = [
     [{}, [], true],
     [{ status: { fixed: ['p'] } }, [], true],
+    [{ tracking: { status: 'interim' } }, [], true],
+    [{ tracking: { status: 'draft' } }, [], false],
     [{ status: { first_fixed: ['p'] } }, [], true],
     [{ status: { known_affected: ['p'] } }, [], false],
     [{ status: { under_investigation: ['p'] } }, [], false],
@@ -168,4 +171,6 @@ test('CSAF is read by its products, their status, and what they are components o
   const before = { content: openVexOf([{ '@id': PURL }]) }
   expect(isRuledOut([before, open], findingOf(PURL), imageOf([]))).toBe(false)
   expect(isRuledOut([before], findingOf(PURL), imageOf([]))).toBe(true)
+  const draft = { content: csafOf({ tracking: { status: 'draft' }, status: { known_affected: ['p'] } }) }
+  expect(isRuledOut([before, draft], findingOf(PURL), imageOf([]))).toBe(false)
 })
