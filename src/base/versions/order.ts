@@ -20,9 +20,9 @@ const LONGEST_VERSION = 256
 
 /**
  * What tools write where they do not know a version, or did not fill in a variable: some orders would read it. No version is
- * without any digit: `unknown`, `NOASSERTION`, `latest`, `main`, `*`.
+ * without any digit: `unknown`, `NOASSERTION`, `latest`, `main`, `*`. A range is none: `^1.0`, `>= 1.0`, `[1.0,2.0)`.
  */
-const NO_VERSION = /^\D*$|\$\{|^@[^@]+@$/
+const NO_VERSION = /^\D*$|\$\{|^@[^@]+@$|^[<>^~[]|^\([,\d]/
 
 /**
  * Wraps an order so that it need not bound hostile input: its `read` gets texts of a bounded length,

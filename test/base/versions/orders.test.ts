@@ -177,6 +177,12 @@ describe('the order of versions', () => {
         'RELEASE',
         '*',
         '1.0-${revision}',
+        '^1.0',
+        '~> 1.0',
+        '>=1.0',
+        '<2.0',
+        '[1.0,2.0)',
+        '(,2.0]',
       ]
       expect(none.filter((text) => orderOf(name).read(text) !== null)).toEqual([])
       expect(orderOf(name).read('1.unknown')).not.toBeNull()
