@@ -34,14 +34,13 @@ export function readInputSbom(bytes: Buffer): InputSbom {
 export function readSboms(bytes: Buffer): readonly [InputSbom, ...InputSbom[]] {
   if (bytes.length > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
   const { documents } = documentsIn(bytes, SBOM_OPENING)
-  const [first, ...more] = documents.flatMap((document) => open(document) ?? [])
+  const [first, ...more] = documents.flatMap(membersOf).flatMap((document) => open(document) ?? [])
   if (first !== undefined) return [first, ...more]
   throw unreadable(whyNot(documents[0] ?? {}))
 }
 
-/** Returns the SBOM that is a document, in its envelopes, or the one member that some tools wrap it in; null for none. */
-function open(given: Fields): InputSbom | null {
-  const outermost = memberOf(given)
+/** Returns the SBOM that is a document, in its envelopes; null for none. */
+function open(outermost: Fields): InputSbom | null {
   for (const document of envelopesOf(outermost, SBOM_OPENING)) {
     const enveloped = document !== outermost
     if (isCycloneDx(membersIn(document))) return { ...readCycloneDx(document), enveloped }
@@ -51,12 +50,11 @@ function open(given: Fields): InputSbom | null {
   return null
 }
 
-/** Names of the member in which GitHub's dependency graph and Docker's buildx give an SBOM. */
-const MEMBERS = ['sbom', 'SPDX']
-
-function memberOf(given: Fields): Fields {
-  const members = MEMBERS.map((name) => given[name]).filter(isObject)
-  return members.find((member) => isSpdx2(membersIn(member))) ?? given
+/** Returns the SBOMs in the members in which GitHub's dependency graph and Docker's buildx give them, else the document. */
+function membersOf(document: Fields): Fields[] {
+  const { sbom, SPDX: spdx, AdditionalSPDXs: more } = document
+  const members = [sbom, spdx, ...eachObject(more)].filter(isObject).filter((one) => isSpdx2(membersIn(one)))
+  return members.length === 0 ? [document] : members
 }
 
 /** Returns why an SBOM is too large, and what to do. */

@@ -252,6 +252,7 @@ test('an SBOM of GitHub or Docker is read from the member that holds it', () => 
     expect(found).toEqual(read(spdx))
     expect(found.enveloped).toBe(false)
   }
+  expect(() => read({ SPDX: spdx, AdditionalSPDXs: [spdx, spdx] })).toThrow('it has 3 SBOMs')
   expect(() => read({ sbom: { packages: [] } })).toThrow('it is none')
 })
 
