@@ -99,6 +99,8 @@ longTest(
       /\nwith a fix +\d+\nfindings +\d+\ncritical +0\nhigh +\d+\nruled out by VEX +\d+\npackages +\d+ /,
     )
     expect(tag.out).toContain(`\n\nits findings, one by one: patchmirror match ${owner}\njudged `)
+    const byId = await run(['match', owner, '--json'], env, dir)
+    expect(JSON.parse(byId.out)).toMatchObject({ findings: found })
     expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
     expect(await listJson(owner)).toMatchObject({
       tags: [{ id: owner }],

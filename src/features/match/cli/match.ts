@@ -98,8 +98,9 @@ async function readSbom(name: string, config: Config): Promise<InputSbom> {
   )
 }
 
-/** Whether an argument may name a tag: `library/python:3.12`, or a digest; files end otherwise. */
+/** Whether an argument may name a tag: `library/python:3.12`, a digest, or the id that other commands name; files end otherwise. */
 function isTagName(name: string): boolean {
+  if (/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.test(name)) return true
   return /^[^\s:]+:[^\s:/]+$/.test(name) && !/\.(json|xml|spdx|cdx|txt)$/i.test(name)
 }
 
