@@ -169,7 +169,8 @@ function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   const elements = withInner([...eachListed(graph, '@graph elements')])
   const byId = new Map(elements.map((one) => [idOf(one), one]))
   const roots = new Set(elements.filter(isDescribing).flatMap(rootsOf))
-  const packages = elements.filter((one) => hasType(one, PACKAGE))
+  // a type may be written in further ways, or be of an extension
+  const packages = elements.filter((one) => hasType(one, PACKAGE) || ownText(one, 'packageUrl') !== '')
   const subjects = packages.filter((one) => roots.has(idOf(one)))
   const purls: string[] = []
   for (const one of packages) {

@@ -101,7 +101,7 @@ test('an SPDX 2.3 document gives its packages, one with two purls twice', () => 
   ])
 })
 
-test('elements of SPDX 3 that are written within others are read', () => {
+test('elements of SPDX 3 that are written within others, or of another type with a package URL, are read', () => {
   const packageOf = (name: string) => ({
     type: 'software_Package',
     spdxId: name,
@@ -109,7 +109,12 @@ test('elements of SPDX 3 that are written within others are read', () => {
     software_packageUrl: `pkg:npm/${name}@1`,
   })
   const document = { type: 'SpdxDocument', spdxId: 'd', rootElement: [packageOf('a')], element: [packageOf('b')] }
-  const related = { type: 'Relationship', relationshipType: 'contains', from: 'a', to: [packageOf('c')] }
+  const related = {
+    type: 'Relationship',
+    relationshipType: 'contains',
+    from: 'a',
+    to: [{ ...packageOf('c'), type: 'spdx:software_Package' }],
+  }
   const sbom = read({ '@context': 'https://spdx.org/rdf/3.0.1/spdx-context.jsonld', '@graph': [document, related] })
   expect(sbom.components.map(({ name, kind }) => [name, kind])).toEqual([
     ['a', 'what the SBOM describes'],
