@@ -87,6 +87,12 @@ export function isPosition(name: string): boolean {
   return POSITION.test(plainMember(name))
 }
 
+/** Returns the number that a page gives as its own position under the name of a parameter; null: it gives none. */
+export function positionIn(page: unknown, items: JsonPath, param: string): number | null {
+  const found = placesOf(page, items).find(({ path, value }) => path.at(-1) === param && Number.isSafeInteger(value))
+  return found === undefined || !isPosition(found.name) ? null : Number(found.value)
+}
+
 /**
  * Returns every value of a page and of its objects, without the items; links in arrays (`[{"rel":"next","href":…}]`)
  * are named by their relation.

@@ -94,7 +94,7 @@ export function signsOfPage(page: unknown, items: JsonPath): ListSign[] {
   const number = ownNumberOf(members)
   return members.flatMap(({ path, words, value }) => {
     const isOwnText = own.has(value) && typeof value === 'string'
-    const sign = isOwnText ? null : (readNamed(String(path.at(-1)), words, value) ?? readUnnamed(path, words, value))
+    const sign = isOwnText ? null : readMember(path, words, value, number)
     if (sign === null || (isEstimated && sign.kind === 'items')) return []
     const isLast = sign.kind === 'pages' && words.includes('last') && number !== null
     return [{ ...sign, name: path.join('.'), path, ...(isLast && { own: number }) }]
@@ -159,9 +159,10 @@ export function saysMore(
   return count > pages && !(count === shown && /count/i.test(name) && !/total/i.test(name))
 }
 
-/** Returns whether a sign that is not understood may say that more than these items exist. */
+/** Returns whether a sign that is not understood may say that more than these items exist; no page beside items is unclear. */
 export function maySayMore({ kind, value }: ListSign, items: number): boolean {
-  return kind === 'unread' && (typeof value === 'string' || value > Math.max(1, items))
+  if (kind !== 'unread') return false
+  return typeof value === 'string' || value > Math.max(1, items) || (value === 0 && items > 0)
 }
 
 /** Returns whether a number says that all was read. A number that may be a position in the list says nothing. */
@@ -263,6 +264,16 @@ const ABOVE = '^'
 const IN_PAGE = setOf('of last count total')
 
 type Said = Pick<ListSign, 'kind' | 'value' | 'isWhole'> | null
+
+/** Returns what a member says. `own`: the page's own number; the last page may be 0 where pages count from 0. */
+function readMember(path: JsonPath, words: readonly string[], value: unknown, own: number | null): Said {
+  const name = String(path.at(-1))
+  const sign = readNamed(name, words, value) ?? readUnnamed(path, words, value)
+  if (sign !== null || value !== 0 || OWN_NUMBER.has(plainMember(name))) return sign
+  const none = quantity(words, 0)
+  const isLast = (own ?? 0) > 0 && /^last,page(,\^)?$/.test(words.join())
+  return none?.kind === 'pages' && (none.isWhole || isLast) ? said('unread', 0) : null
+}
 
 /** Returns what a value under a name says; the page's own number (`"page": 1`) is none of all pages. */
 function readNamed(name: string, words: readonly string[], value: unknown): Said {

@@ -1,5 +1,5 @@
 import { type Frame, joinPage } from '../../base/json/envelope.ts'
-import { LAST_ID_PARAMS, isOffset } from '../../base/json/list-names.ts'
+import { LAST_ID_PARAMS, isOffset, positionIn } from '../../base/json/list-names.ts'
 import type { CatalogResource, Facet, ListPath } from '../../base/domain/resources.ts'
 import { incompleteFields, requireWhole } from '../../store/catalog/completeness.ts'
 import type { EntryQuery, ListPosition, OrderedEntry, Where } from '../../store/catalog/list-query.ts'
@@ -228,7 +228,11 @@ function createCounts(reads: Source) {
  * Returns how many items come before the page that a request asks for by its number or an offset, as upstream's own lists are
  * asked; null where it does not. Throws `bad_request` for what is no number.
  */
-function readSkipped(query: URLSearchParams, { onward }: Pick<Frame, 'onward'>, limit: number): number | null {
+function readSkipped(
+  query: URLSearchParams,
+  { onward, envelope, items }: Pick<Frame, 'onward' | 'envelope' | 'items'>,
+  limit: number,
+): number | null {
   const param = onward?.param ?? null
   const isNumbered = onward?.firstPage !== undefined
   if (param === null || (!isNumbered && !isOffset(param))) return null
@@ -236,5 +240,6 @@ function readSkipped(query: URLSearchParams, { onward }: Pick<Frame, 'onward'>, 
   if (text === null) return null
   if (!/^\d{1,9}$/.test(text))
     throw new MirrorError('bad_request', `${param} must be a whole number of at most nine digits`)
-  return isNumbered ? Math.max(0, Number(text) - (onward.firstPage ?? 0)) * limit : Number(text)
+  const first = isNumbered ? onward.firstPage : positionIn(envelope, items, param)
+  return Math.max(0, Number(text) - (first === 1 ? 1 : 0)) * (isNumbered ? limit : 1)
 }

@@ -1,5 +1,5 @@
 import { MirrorError } from '../../base/errors.ts'
-import { LAST_ID_PARAMS, OFFSET_PARAMS, isPosition, placesOf } from '../../base/json/list-names.ts'
+import { LAST_ID_PARAMS, OFFSET_PARAMS, isPosition, placesOf, positionIn } from '../../base/json/list-names.ts'
 import { isLead, isLeading, isOnwardName, isOtherName } from '../../base/json/list-signs.ts'
 import type { JsonPath } from '../../base/json/slices.ts'
 import { statusOf } from '../http/errors.ts'
@@ -131,7 +131,7 @@ async function tryOne(
 ): Promise<FoundPage | null> {
   const answer = await answerTo(list, ask, attempt)
   const outcome = note(attempt, page, answer)
-  if (isOther(page, answer)) return { attempt, ends: false }
+  if (isOther(page, answer) && !isShifted(attempt, page, answer)) return { attempt, ends: false }
   // An empty response can also mean that the value was not understood.
   const mayEnd = outcome === 'nothing' && page.shape.more !== true
   const ends = mayEnd && (await isUnderstood(list, ask, attempt, page))
@@ -142,10 +142,21 @@ function answerTo({ path, limit }: Sought, ask: Ask, { param, value }: NextPageA
   return probe(ask, targetOf(path, limit, keyOfCursor(path, limit, param, value)))
 }
 
+/** Returns whether a page is not where it was asked for, in a list whose pages say that they count from 1. */
+function isShifted({ param, value }: NextPageAttempt, page: ReadPage, answer: ReadPage | null): boolean {
+  return positionOf(page, param) === 1 && answer !== null && positionOf(answer, param) !== Number(value)
+}
+
+/** Returns the page's own position under the name of a parameter; null: it gives none. */
+export function positionOf({ value, shape }: ReadPage, param: string): number | null {
+  return positionIn(value, shape.itemsPath, param)
+}
+
 /** Returns whether upstream supports the parameter: after the first item it must return the second. */
-async function isUnderstood(list: Sought, ask: Ask, attempt: NextPageAttempt, { items }: ReadPage): Promise<boolean> {
-  const [first, second] = items
-  const value = first === undefined || !attempt.byId ? '1' : list.idOf(first)
+async function isUnderstood(list: Sought, ask: Ask, attempt: NextPageAttempt, page: ReadPage): Promise<boolean> {
+  const [first, second] = page.items
+  const behindFirst = positionOf(page, attempt.param) === 1 ? '2' : '1'
+  const value = first === undefined || !attempt.byId ? behindFirst : list.idOf(first)
   if (second === undefined || value === null || attempt.at !== undefined) return false
   const answer = await answerTo(list, ask, { ...attempt, value })
   return answer?.items[0]?.equals(second) === true
@@ -250,10 +261,13 @@ function isInNext(path: JsonPath): boolean {
   return path.length > 1 && isLeading(String(path.at(-2)))
 }
 
-/** Returns the ways of a page that says itself how many items are before it: none, on the first (`{"startAt": 0}`). */
+/** Returns the ways of a page that says itself where it begins: on the first at 0 (`{"startAt": 0}`), or at 1. */
 function positionsOfPage({ value, shape }: ReadPage, collected: number): NextPageAttempt[] {
-  const own = placesOf(value, shape.itemsPath).filter((place) => isPosition(place.name) && place.value === 0)
-  return own.map(({ path }) => ({ param: String(path.at(-1)), value: String(collected), byId: false }))
+  const own = placesOf(value, shape.itemsPath).filter((place) => isPosition(place.name))
+  return own.flatMap(({ path, value: at }) => {
+    if (at !== 0 && at !== 1) return []
+    return [{ param: String(path.at(-1)), value: String(collected + at), byId: false }]
+  })
 }
 
 function isValue(value: unknown, name: string): boolean {

@@ -12,6 +12,7 @@ import {
   createSeeker,
   namesInHeader,
   paramsOf,
+  positionOf,
   saysNext,
   textsOfPage,
 } from './next-page.ts'
@@ -298,7 +299,10 @@ function count(search: Searching, page: ReadPage): Step | null {
   const { way, seeker } = search
   const { onward } = way
   if (onward.firstPage !== undefined) return go(search, onward.param, String(onward.firstPage + way.pages))
-  if (isOffset(onward.param)) return go(search, onward.param, String(way.collected))
+  if (onward.param !== null && isOffset(onward.param)) {
+    const isFromOne = positionOf(page, onward.param) === way.collected - page.items.length + 1
+    return go(search, onward.param, String(way.collected + (isFromOne ? 1 : 0)))
+  }
   const id = onward.byId ? seeker.lastId(page) : null
   return id === null ? null : go(search, onward.param, id)
 }

@@ -130,6 +130,21 @@ describe('a list whose next page is named by', () => {
     expect(made.asked(PATH).length - before).toBeLessThanOrEqual(6)
   })
 
+  test('a position that counts from 1 is fetched to its end, and served to who counts likewise', async () => {
+    const saying: Saying = ({ searchParams }) => {
+      const startIndex = Math.max(1, Number(searchParams.get('startIndex') ?? 1))
+      const data = ALL.slice(startIndex - 1, startIndex - 1 + SIZE)
+      return { body: { startIndex, itemsPerPage: data.length, totalResults: ALL.length, data } }
+    }
+    const made = await plainBench({ [PATH]: saying })
+    for (let run = 0; run < 2; run++) {
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(idsOf(made)).toEqual(ids)
+    }
+    const { items } = await pageOf(made, `${PATH}?limit=3&startIndex=4`)
+    expect(items.map(({ ticket_id: id }) => id)).toEqual(ids.slice(3, 6))
+  })
+
   test('a cursor that one page shows in part is learned from a page of one item, and served under its name', async () => {
     const all = tickets(3)
     const saying = pagedBy(

@@ -50,6 +50,7 @@ const byId =
   (param: string): StartOf =>
   (query) =>
     numberIn(query.get(param)) // the id of an item is its number, from 1
+const byPosition: StartOf = (query) => Math.max(1, numberIn(query.get('startIndex'))) - 1
 const byOffset: StartOf = (query) => numberIn(query.get('offset'))
 const byPage =
   (param: string, first: 0 | 1): StartOf =>
@@ -709,6 +710,65 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
     unpaged,
     member((s) => ({ startIndex: 1, itemsPerPage: s.items.length, totalResults: s.all })),
     true,
+  ),
+  'startIndex from 1 and totalResults': form(
+    byPosition,
+    member((s) => ({ startIndex: s.start + 1, itemsPerPage: s.items.length, totalResults: s.all })),
+    true,
+  ),
+  'startIndex from 1 alone': form(
+    byPosition,
+    member((s) => ({ startIndex: s.start + 1 })),
+    false,
+  ),
+  'startIndex that is shown from 1 and asked for from 0': {
+    ...form(
+      byCursor('startIndex'),
+      member((s) => ({ startIndex: s.start + 1, totalResults: s.all })),
+      true,
+    ),
+    isPaged: false,
+  },
+  'startIndex that stays 1': {
+    ...form(
+      byPosition,
+      member((s) => ({ startIndex: 1, totalResults: s.all })),
+      true,
+    ),
+    isPaged: false,
+  },
+  'last_page that is 0, page numbers': form(
+    byPage('page', 1),
+    member((s) => ({ page: pageOf(s), last_page: 0 })),
+    false,
+  ),
+  'total_pages that is 0, page numbers': form(
+    byPage('page', 1),
+    member(() => ({ total_pages: 0 })),
+    false,
+  ),
+  'page and pages that are 0, page numbers': form(
+    byPage('page', 1),
+    member(() => ({ page: 0, pages: 0 })),
+    false,
+  ),
+  'page and a last_page that is 0, without a way': form(
+    unpaged,
+    member(() => ({ page: 1, last_page: 0 })),
+    false,
+    40,
+  ),
+  'page and pages that are 0, without a way': form(
+    unpaged,
+    member(() => ({ page: 0, pages: 0 })),
+    false,
+    40,
+  ),
+  'a number of pages that is 0 in an object, without a way': form(
+    unpaged,
+    member(() => ({ pagination: { totalPages: 0 } })),
+    false,
+    40,
   ),
   'a number of hits, without a way': form(
     unpaged,
