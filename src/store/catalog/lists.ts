@@ -93,6 +93,12 @@ export function createCatalogListReader(db: Db) {
       'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? AND id = ?',
     ),
     eachEntry: (listId: number) => entries.iterate(listId),
+    /** Ids and digests of the items of a stored page, by its number from 0. */
+    listOfPage: all<[listId: number, number: number], Pick<CatalogEntry, 'id' | 'sha'>>(
+      `SELECT e.id, e.sha FROM catalog_page p JOIN catalog_entry e ON e.list = p.list
+         AND e.ordinal >= p.number * 1000000 AND e.ordinal < (p.number + 1) * 1000000
+       WHERE p.list = ? AND p.number = ?`,
+    ),
     /**
      * Returns the id of a list's first item in which each of these texts is the value of a field, its own or of one of
      * these objects of it; null if there is none.

@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest'
+import type { IncomingMessage } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import { sha256Of } from '../../../src/base/digest.ts'
 import { type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 
 const SBOM = { bomFormat: 'CycloneDX', specVersion: '1.5' }
@@ -100,6 +102,56 @@ test('two patches of one ticket are both mirrored, and of two tags of one id the
   expect((await (await made.ask('/v1/patches')).json()) as object).toMatchObject({ data: patches })
   const found = await (await made.ask('/v1/patches?cve_id=CVE-2026-2')).json()
   expect(found).toMatchObject({ data: patches.slice(1) })
+})
+
+describe('items of one id on different pages', () => {
+  /** Pages of two items each, which name the next one and are confirmed while they are the same. */
+  const pagesOf = (all: () => object[]) => (url: URL, request: IncomingMessage) => {
+    const start = Number(url.searchParams.get('after') ?? 0)
+    const after = start + 2 < all().length ? String(start + 2) : null
+    const body = JSON.stringify({ data: all().slice(start, start + 2), cursor: { after } })
+    const etag = `"${sha256Of(Buffer.from(body)).toString('hex')}"`
+    const isSame = request.headers['if-none-match'] === etag
+    const headers = { etag, 'content-type': 'application/json' }
+    return isSame ? { status: 304, headers } : { body, headers }
+  }
+
+  test('that are patches of one ticket are all mirrored, and stay so when one page changes', async () => {
+    const patch = (ticket_id: string, cve_id: string) => ({ ticket_id, cve_id })
+    let all = [patch('a', '1'), patch('b', '2'), patch('b', '3'), patch('c', '4'), patch('c', '5'), patch('d', '6')]
+    const made = await plainBench({ '/v1/patches': pagesOf(() => all) })
+    const served = async () => (await (await made.ask('/v1/patches')).json()) as object
+    const check = async (): Promise<void> => {
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(await served()).toMatchObject({ data: all })
+    }
+    await check()
+    await check()
+    all = [...all.slice(0, 2), patch('a', '7'), ...all.slice(3)]
+    await check()
+    all = [patch('c', '8'), ...all.slice(1)]
+    await check()
+    await check()
+  })
+
+  test('and only of earlier ids are named', async () => {
+    const all = [{ ticket_id: 'a' }, { ticket_id: 'b' }, { ticket_id: 'b', n: 2 }]
+    const made = await plainBench({ '/v1/patches': pagesOf(() => all) })
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+    expect(report.message).toContain('page 2 has ids of earlier pages alone, with other content')
+  })
+
+  test('that lead to a path are reported', async () => {
+    const all = [{ id: 't', arch: 'amd64' }, { id: 'u' }, { id: 't', arch: 'arm64' }, { id: 'v' }]
+    const made = await plainBench({
+      '/v1/tags/': pagesOf(() => all),
+      ...Object.fromEntries(all.map(({ id }) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+    })
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
+    expect(report.message).toContain('item 1 of page 2: another item of an earlier page has its id, t')
+  })
 })
 
 test('ids that are numbers of any size stay different, and are asked for as they are', async () => {

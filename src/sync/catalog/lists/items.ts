@@ -19,25 +19,33 @@ const MAX_ITEM_BYTES = 1_000_000
 /** Entries of one page. */
 interface PageEntries {
   entries: StagedEntry[]
+  /** Ids of its items that earlier pages have. */
+  repeated: ReadonlySet<string>
+  /** Whether earlier pages have the ids of all its items. */
+  isRepeat: boolean
   /** The skipped items; null when there are none. */
   refused: Skipped | null
 }
 
 /**
- * Returns the items of a page as they are stored. Throws `upstream_shape` when no item of the first page is valid:
- * the answer is then not such a list.
+ * Returns the items of a page as they are stored; `seen` are the digests of the items of earlier pages, by key. Throws
+ * `upstream_shape` when no item of the first page is valid: the answer is then not such a list.
  */
 export function entriesOf(
   resource: CatalogResource,
   facets: FacetReader,
   { items, number }: Pick<WalkedPage, 'items' | 'number'>,
   path: string,
+  seen: ReadonlyMap<string, Buffer>,
 ): PageEntries {
   const reasons: string[] = []
-  const keyed = keyedOnce(resource)
+  const keyed = keyedOnce(resource, seen)
+  const ids = new Set<string>()
   const read = items.flatMap((item, at) => {
     try {
-      return [keyed(readItem(resource, item))]
+      const one = readItem(resource, item)
+      ids.add(one.id)
+      return [keyed(one)]
     } catch (error) {
       if (!(error instanceof MirrorError)) throw error
       reasons.push(`item ${at + 1} of page ${number + 1}: ${error.message}`)
@@ -46,10 +54,12 @@ export function entriesOf(
   })
   for (const { value } of read) facets.learn(value) // learn all before reading the first
   const entries = read.map(({ value, ...entry }) => ({ ...entry, facets: facets.read(value) }))
+  const repeated = new Set([...ids].filter((id) => seen.has(id)))
+  const found = { entries, repeated, isRepeat: repeated.size > 0 && repeated.size === ids.size }
   const [why] = reasons
-  if (why === undefined) return { entries, refused: null }
+  if (why === undefined) return { ...found, refused: null }
   if (read.length === 0 && number === 0) throw new MirrorError('upstream_shape', `${path}: ${why}`)
-  return { entries, refused: { page: number, count: reasons.length, why: why.slice(0, 300) } }
+  return { ...found, refused: { page: number, count: reasons.length, why: why.slice(0, 300) } }
 }
 
 /** An item before its facets are read. */
@@ -59,14 +69,18 @@ type ReadItem = Omit<StagedEntry, 'facets'> & { value: Record<string, unknown> }
  * Returns what gives the items of a page their keys: different ones may have one id, as the patches of a ticket. Where an id leads to
  * no path, the later ones are stored by their content. Throws `upstream_shape` where it does: only one of them can be stored.
  */
-function keyedOnce({ item, artifacts }: CatalogResource): (read: ReadItem) => ReadItem {
+function keyedOnce(
+  { item, artifacts }: CatalogResource,
+  seen: ReadonlyMap<string, Buffer>,
+): (read: ReadItem) => ReadItem {
   const known = new Map<string, Buffer>()
   return (read) => {
-    const before = known.get(read.id) ?? null
+    const before = seen.get(read.id) ?? known.get(read.id) ?? null
     known.set(read.id, before ?? read.sha)
     if (before === null || before.equals(read.sha)) return read
     if (item === null && artifacts.length === 0) return { ...read, id: keyOf(read.sha) }
-    throw new MirrorError('upstream_shape', `another item of the page has its id, ${read.id.slice(0, 80)}`)
+    const where = seen.has(read.id) ? 'an earlier page' : 'the page'
+    throw new MirrorError('upstream_shape', `another item of ${where} has its id, ${read.id.slice(0, 80)}`)
   }
 }
 

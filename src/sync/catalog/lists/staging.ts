@@ -4,7 +4,7 @@ import { type Frame, type Skipped, replaceAt } from '../../../base/json/envelope
 import { endingOf, frameOf } from '../../../base/json/envelope-learn.ts'
 import { valueAt } from '../../../base/json/slices.ts'
 import type { CatalogResource } from '../../../base/domain/resources.ts'
-import type { CatalogPage } from '../../../store/catalog/lists.ts'
+import type { CatalogList, CatalogPage } from '../../../store/catalog/lists.ts'
 import type { StagedEntry } from '../../../store/catalog/list-staging.ts'
 import type { PageSink, WalkedPage } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
@@ -21,7 +21,8 @@ export interface Walk {
   kept: number
   /** Items on its pages until now. */
   itemCount: number
-  seen: Set<string>
+  /** Digests of the items on its pages until now, by key. */
+  seen: Map<string, Buffer>
   /** Skipped items, by page. */
   skipped: Skipped[]
   /** Exact totals on its pages until now; several: the list changed while it was read. */
@@ -41,7 +42,7 @@ export function createWalk(frame: Frame | null): Walk {
     count: 0,
     kept: 0,
     itemCount: 0,
-    seen: new Set(),
+    seen: new Map(),
     skipped: [],
     totals: new Set(),
     unsteady: false,
@@ -67,7 +68,7 @@ export function createSink(
   { resource, facets, path, canonical }: StagedList,
   pages: readonly CatalogPage[],
   walk: Walk,
-  known: Frame | null,
+  { known, stored }: { known: Frame | null; stored: CatalogList | null },
 ): PageSink {
   const { store } = context
   const staging = store.catalog.staging
@@ -87,6 +88,10 @@ export function createSink(
     kept(number) {
       const page = pages[number]
       if (page === undefined) throw new MirrorError('internal', `${path}: page ${number} is not stored`)
+      for (const { id, sha } of stored === null ? [] : store.catalog.listOfPage(stored.id, number)) {
+        if (walk.seen.get(id)?.equals(sha) === false) walk.repeated.add(id)
+        walk.seen.set(id, sha)
+      }
       walk.count++
       walk.kept++
       walk.itemCount += page.entries
@@ -98,10 +103,15 @@ export function createSink(
     async page(page) {
       if (page.number === 0) walk.frame = plainFrame(resource, path, typedFrame(page))
       if (page.next === null && walk.frame !== null && page.number > 0) walk.frame = lastOf(walk.frame, page)
-      const { entries, refused } = entriesOf(resource, facets, page, path)
+      const { entries, repeated, isRepeat, refused } = entriesOf(resource, facets, page, path, walk.seen)
+      for (const id of repeated) walk.repeated.add(id)
       const count = countNew(walk, entries)
-      if (entries.length > 0 && count === 0 && page.number > 0) return false
       if (refused !== null) walk.skipped.push(refused)
+      if (isRepeat && page.number > 0) {
+        const why = `page ${page.number + 1} has ids of earlier pages alone, with other content`
+        if (count > 0) walk.skipped.push({ page: page.number, count, why })
+        return false
+      }
       walk.itemCount += count
       walk.count++
       if (page.total !== null) walk.totals.add(page.total)
@@ -160,11 +170,9 @@ function lastOf(frame: Frame, { value }: WalkedPage): Frame {
   return { ...frame, envelope, ending: endingOf(value, frame.cursor) }
 }
 
-/** Counts the items of a page that no earlier page has, and records the others. */
-function countNew({ seen, repeated }: Walk, entries: readonly StagedEntry[]): number {
-  const ids = new Set(entries.map(({ id }) => id))
-  for (const id of ids) if (seen.has(id)) repeated.add(id)
+/** Records the items of a page. Returns how many of them no earlier page has. */
+function countNew({ seen }: Walk, entries: readonly StagedEntry[]): number {
   const before = seen.size
-  for (const id of ids) seen.add(id)
+  for (const { id, sha } of entries) seen.set(id, sha)
   return seen.size - before
 }

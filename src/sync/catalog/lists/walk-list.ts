@@ -133,15 +133,17 @@ async function walkUntilSteady(
 ): Promise<WalkEnd> {
   const { resource, path } = target
   const options = walkOptions(context, resource, pages, before)
-  const sink = createSink(context, target, pages, walk, before.known)
+  const sink = createSink(context, target, pages, walk, before)
   const session = context.sessionOf(resource.surface)
   let gone = new Set<string>()
   let repeated = new Set<string>()
   for (let readings = 1; ; readings++) {
-    const end = await walkList(session, context.relative(resource, path), options, sink)
+    // Which of two pages has an item is seen where both are read.
+    const asked = repeated.size > 0 ? { ...options, stored: () => null } : options
+    const end = await walkList(session, context.relative(resource, path), asked, sink)
     const agrees = totalMismatch(walk, end) === null
     const isCut = end.cut !== null && agrees && walk.repeated.size === 0
-    if (isCut || walk.kept === walk.count) return end
+    if (isCut || (walk.kept === walk.count && walk.repeated.size === 0)) return end
     const missing = goneIn(context, target, before.stored)
     walk.unsteady = !isWithin(missing, gone)
     walk.slid = !isWithin(walk.repeated, repeated)
