@@ -37,6 +37,11 @@ export function artifactKind(path: string): string {
   return KINDS.find((form) => matchPath(form, path) !== null) ?? ''
 }
 
+/** Returns whether a path has a form; forms exclude each other. */
+function isOfKind(path: string, kind: string): boolean {
+  return matchPath(kind, path) !== null
+}
+
 /** What a request gave: what was asked for, a 204, no answer, the form of a 404, or another refusal (null). */
 type Said = 'given' | 'none' | 'silent' | ErrorForm | null
 
@@ -88,14 +93,14 @@ async function askOther(
 }
 
 function wasGiven({ store: { catalog } }: CatalogContext, kind: string): boolean {
-  const fetched = [...catalog.eachFetchedPath()]
-  return fetched.some((path) => artifactKind(path) === kind && catalog.readFetched(path)?.status === 200)
+  const paths = [...catalog.eachFetchedPath()] // while they are read, no other is
+  return paths.some((path) => isOfKind(path, kind) && catalog.readFetched(path)?.status === 200)
 }
 
 function othersOf({ store }: CatalogContext, kind: string, none: ReadonlySet<string>): string[] {
   const paths: string[] = []
   for (const { path, status } of store.catalog.eachStoredAnswer()) {
-    if (status !== 200 || none.has(path) || artifactKind(path) !== kind) continue
+    if (status !== 200 || none.has(path) || !isOfKind(path, kind)) continue
     paths.push(path)
     if (paths.length === MOST_ASKED) break
   }
