@@ -180,7 +180,7 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
   const asked = itemAsked(task)
   const isNamed = asked !== null && names(value, asked.id)
   if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(readAnswer(context, task.canonical), asked.id)))
-    throw stranger(task, `it does not name ${asked.id.slice(0, 80)}`)
+    throw stranger(task, `it does not name ${asked.shown.slice(0, 80)}`)
   if (!isNamed && !saysAnything(value, task.surface === 'catalog')) throw stranger(task, 'it says nothing')
   if (matchPath(RELEASES.versions, task.canonical) === null || releasesIn(value).length > 0) return
   const stored = releasesIn(readAnswer(context, task.canonical)).length
@@ -188,15 +188,24 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
 }
 
 /** Returns the id of the listed item that an answer is about, and the names of its member; null: it is of no list, or of the package catalog. */
-function itemAsked({ resource, canonical }: Task): { id: string; ids: readonly string[] } | null {
+function itemAsked({ resource, canonical }: Task): { id: string; shown: string; ids: readonly string[] } | null {
   const found = RESOURCES.find(({ name }) => name === resource)
   const path = found?.item ?? null
   const id = path === null ? undefined : matchPath(path, canonical)?.['id']
-  return id === undefined ? null : { id: id.toLowerCase(), ids: found?.ids ?? [] }
+  return id === undefined ? null : { id: plainId(id), shown: id, ids: found?.ids ?? [] }
+}
+
+/** Returns an id in lower case and percent-decoded, where it can be. */
+function plainId(id: string): string {
+  try {
+    return decodeURIComponent(id).toLowerCase()
+  } catch {
+    return id.toLowerCase()
+  }
 }
 
 function names(value: unknown, id: string, depth = 0): boolean {
-  if (typeof value === 'string' || typeof value === 'number') return String(value).toWellFormed().toLowerCase() === id
+  if (typeof value === 'string' || typeof value === 'number') return plainId(String(value).toWellFormed()) === id
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return false
   return Object.values(value).some((inner) => names(inner, id, depth + 1))
 }
@@ -210,5 +219,6 @@ function hasId(value: unknown, ids: readonly string[], depth = 0): boolean {
 }
 
 function stranger({ path }: Task, why: string): MirrorError {
-  return new MirrorError('upstream_shape', `${path}: upstream answered 200 with something else: ${why}`)
+  const todo = 'request it from the service without a proxy, and compare; what is stored stays'
+  return new MirrorError('upstream_shape', `${path}: upstream answered 200 with something else: ${why}; ${todo}`)
 }

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { fillPath } from '../../../../src/base/domain/path-templates.ts'
 import { type Said, plainBench } from '../../../support/catalog/plain-service.ts'
+import { lackingOf } from '../fixtures.ts'
 
 const VERSIONS = '/packages/ecosystems/npm/packages/ms/versions'
 const TAG = { id: 'a', name: '3.12', image: { id: 'i', name: 'python' } }
@@ -81,6 +83,28 @@ test('a service whose answers about items have no ids is mirrored, until one has
   expect(JSON.parse(stored)).toEqual({ data: detail })
   detail = { id: 'b', name: '3.13' }
   n++
-  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(lackingOf(report)[0]).toMatch(
+    /it does not name a; request it from the service without a proxy, and compare; what is stored stays$/,
+  )
   expect(await (await made.ask('/v1/tags/a')).text()).toBe(stored)
+})
+
+test('an item is recognised by its id in another case, as a number, as a text and percent-encoded', async () => {
+  const ids: [listed: string | number, told: string | number][] = [
+    ['Ab', 'aB'],
+    [7, '7'],
+    ['8', 8],
+    ['team/app', 'team%2Fapp'],
+    ['team%3Aapp', 'team:app'],
+    ['100%', '100%'],
+  ]
+  const made = await plainBench({
+    '/v1/tags/': () => ({ body: { data: ids.map(([id]) => ({ id })), cursor: { after: null } } }),
+    ...Object.fromEntries(
+      ids.map(([id, told]) => [fillPath('/v1/tags/{id}', { id: `${id}` }), () => ({ body: { id: told } })]),
+    ),
+  })
+  expect(lackingOf(await made.run('catalog'))).toEqual([])
 })
