@@ -36,7 +36,7 @@ export function entriesOf(
   facets: FacetReader,
   { items, number }: Pick<WalkedPage, 'items' | 'number'>,
   path: string,
-  seen: ReadonlyMap<string, Buffer>,
+  seen: ReadonlyMap<string, string>,
 ): PageEntries {
   const reasons: string[] = []
   const keyed = keyedOnce(resource, seen)
@@ -71,17 +71,23 @@ type ReadItem = Omit<StagedEntry, 'facets'> & { value: Record<string, unknown> }
  */
 function keyedOnce(
   { item, artifacts }: CatalogResource,
-  seen: ReadonlyMap<string, Buffer>,
+  seen: ReadonlyMap<string, string>,
 ): (read: ReadItem) => ReadItem {
-  const known = new Map<string, Buffer>()
+  const known = new Map<string, string>()
   return (read) => {
-    const before = seen.get(read.id) ?? known.get(read.id) ?? null
-    known.set(read.id, before ?? read.sha)
-    if (before === null || before.equals(read.sha)) return read
+    const digest = digestText(read.sha)
+    const before = seen.get(read.id) ?? known.get(read.id) ?? digest
+    known.set(read.id, before)
+    if (before === digest) return read
     if (item === null && artifacts.length === 0) return { ...read, id: keyOf(read.sha) }
     const where = seen.has(read.id) ? 'an earlier page' : 'the page'
     throw new MirrorError('upstream_shape', `another item of ${where} has its id, ${read.id.slice(0, 80)}`)
   }
+}
+
+/** Returns a digest as a text: of a million of them, buffers would take several times the memory. */
+export function digestText(sha: Buffer): string {
+  return sha.toString('latin1')
 }
 
 /** Returns the key of an item without an id of its own. */

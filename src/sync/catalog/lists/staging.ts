@@ -8,7 +8,7 @@ import type { CatalogList, CatalogPage } from '../../../store/catalog/lists.ts'
 import type { StagedEntry } from '../../../store/catalog/list-staging.ts'
 import type { PageSink, WalkedPage } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
-import { entriesOf, withoutSecrets } from './items.ts'
+import { digestText, entriesOf, withoutSecrets } from './items.ts'
 import type { FacetReader } from './facets.ts'
 
 /** Page size that the mirror requests. */
@@ -22,7 +22,9 @@ export interface Walk {
   /** Items on its pages until now. */
   itemCount: number
   /** Digests of the items on its pages until now, by key. */
-  seen: Map<string, Buffer>
+  seen: Map<string, string>
+  /** Unchanged pages whose items were not looked at: where all pages are unchanged, none is. */
+  unread: number[]
   /** Skipped items, by page. */
   skipped: Skipped[]
   /** Exact totals on its pages until now; several: the list changed while it was read. */
@@ -43,6 +45,7 @@ export function createWalk(frame: Frame | null): Walk {
     kept: 0,
     itemCount: 0,
     seen: new Map(),
+    unread: [],
     skipped: [],
     totals: new Set(),
     unsteady: false,
@@ -74,6 +77,7 @@ export function createSink(
   const staging = store.catalog.staging
   return {
     begin() {
+      walk.unread = []
       walk.seen.clear()
       walk.count = 0
       walk.kept = 0
@@ -88,10 +92,8 @@ export function createSink(
     kept(number) {
       const page = pages[number]
       if (page === undefined) throw new MirrorError('internal', `${path}: page ${number} is not stored`)
-      for (const { id, sha } of stored === null ? [] : store.catalog.listOfPage(stored.id, number)) {
-        if (walk.seen.get(id)?.equals(sha) === false) walk.repeated.add(id)
-        walk.seen.set(id, sha)
-      }
+      walk.unread.push(number)
+      if (walk.count > walk.kept) readKept(context, walk, stored)
       walk.count++
       walk.kept++
       walk.itemCount += page.entries
@@ -103,6 +105,7 @@ export function createSink(
     async page(page) {
       if (page.number === 0) walk.frame = plainFrame(resource, path, typedFrame(page))
       if (page.next === null && walk.frame !== null && page.number > 0) walk.frame = lastOf(walk.frame, page)
+      readKept(context, walk, stored)
       const { entries, repeated, isRepeat, refused } = entriesOf(resource, facets, page, path, walk.seen)
       for (const id of repeated) walk.repeated.add(id)
       const count = countNew(walk, entries)
@@ -170,9 +173,21 @@ function lastOf(frame: Frame, { value }: WalkedPage): Frame {
   return { ...frame, envelope, ending: endingOf(value, frame.cursor) }
 }
 
+/** Records the items of the unchanged pages, and those that earlier pages have with other content. */
+function readKept({ store }: CatalogContext, walk: Walk, stored: CatalogList | null): void {
+  const { unread, seen, repeated } = walk
+  const items = stored === null ? [] : unread.flatMap((number) => store.catalog.listOfPage(stored.id, number))
+  walk.unread = []
+  for (const { id, sha } of items) {
+    const digest = digestText(sha)
+    if ((seen.get(id) ?? digest) !== digest) repeated.add(id)
+    seen.set(id, digest)
+  }
+}
+
 /** Records the items of a page. Returns how many of them no earlier page has. */
 function countNew({ seen }: Walk, entries: readonly StagedEntry[]): number {
   const before = seen.size
-  for (const { id, sha } of entries) seen.set(id, sha)
+  for (const { id, sha } of entries) seen.set(id, digestText(sha))
   return seen.size - before
 }
