@@ -12,11 +12,14 @@ const HEADS_BELOW = 64 * 1024
 /** More than a client that reads its answers can ever have waiting: a few chunks of the smallest requests. */
 const MAX_WAITING = 8192
 
+type Exchange = readonly [IncomingMessage, ServerResponse]
+
 interface Line {
-  readonly waiting: [IncomingMessage, ServerResponse][]
+  readonly waiting: Exchange[]
   /** Bytes of the heads that wait. */
   heads: number
-  busy: boolean
+  /** What is being answered. */
+  current: Exchange | undefined
   paused: boolean
   answered: number
   /** Called when the last request that came is answered. */
@@ -26,18 +29,23 @@ interface Line {
 const lines = new WeakMap<object, Line>()
 
 /**
- * Calls `work` when every request that came on a connection before now is answered; at once when none waits. Of several
- * only the first is called, for the connection ends with it.
+ * Calls `work` when every whole request that came on a connection before it broke is answered; at once when none waits.
+ * Of several only the first is called, for the connection ends with it.
  */
 export function afterAnswers(socket: object, work: () => void): void {
   const line = lines.get(socket)
-  if (line?.busy === true) line.last ??= work
-  else work()
+  if (line?.current === undefined || (line.waiting.length === 0 && isBroken(line.current))) work()
+  else line.last ??= work
+}
+
+/** Whether the rest of a request cannot come, once its connection sent what is not HTTP, and nothing of its answer was sent. */
+function isBroken([request, response]: Exchange): boolean {
+  return !request.complete && !response.headersSent
 }
 
 /** Whether requests of a connection are being answered, so that it may not be read from meanwhile. */
 export function isAnswering(socket: object): boolean {
-  return lines.get(socket)?.busy === true
+  return lines.get(socket)?.current !== undefined
 }
 
 /**
@@ -50,10 +58,10 @@ export function limitPipelining(handler: Handler): Handler {
     const { socket } = request
     let line = lines.get(socket)
     if (line === undefined) {
-      line = { waiting: [], heads: 0, busy: false, paused: false, answered: 0, last: null }
+      line = { waiting: [], heads: 0, current: undefined, paused: false, answered: 0, last: null }
       lines.set(socket, line)
     }
-    if (!line.busy) return start(handler, socket, line, request, response)
+    if (line.current === undefined) return start(handler, socket, line, [request, response])
     line.heads += headBytes(request)
     const isLong = line.waiting.push([request, response]) > READ_ON_BELOW
     if (isLong || line.heads > HEADS_BELOW) pause(socket, line)
@@ -65,8 +73,9 @@ function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((bytes, text) => bytes + text.length, url.length)
 }
 
-function start(handler: Handler, socket: Socket, line: Line, request: IncomingMessage, response: ServerResponse): void {
-  line.busy = true
+function start(handler: Handler, socket: Socket, line: Line, exchange: Exchange): void {
+  const [request, response] = exchange
+  line.current = exchange
   response.once('close', () => goOn(handler, socket, line))
   handler(request, response)
 }
@@ -76,7 +85,7 @@ function goOn(handler: Handler, socket: Socket, line: Line): void {
   if (socket.destroyed) line.waiting.length = 0
   if (line.waiting.length === 0) {
     line.heads = 0
-    line.busy = false
+    line.current = undefined
     line.answered = 0
     if (line.paused) {
       line.paused = false
@@ -86,10 +95,11 @@ function goOn(handler: Handler, socket: Socket, line: Line): void {
     return
   }
   const next = (): void => {
-    const [request, response] = line.waiting.shift() ?? []
-    if (!request || !response) return
-    line.heads -= headBytes(request)
-    start(handler, socket, line, request, response)
+    const exchange = line.waiting.shift()
+    if (exchange === undefined) return
+    if (line.last !== null && isBroken(exchange)) return line.last()
+    line.heads -= headBytes(exchange[0])
+    start(handler, socket, line, exchange)
   }
   if (++line.answered % PER_ITERATION !== 0) return next()
   // Node reads on after each answer, two ticks from here.

@@ -76,3 +76,18 @@ test.each(READERS)('the body of %s whose client closes its side at its end is re
   const body = Buffer.from('whole')
   expect([body, { body }]).toContainEqual(results[0])
 })
+
+const SOUND = `${head('Content-Length: 5')}whole`
+test.each(READERS.flatMap((reader) => ['', SOUND].map((before) => [...reader, before] as const)))(
+  'the body of %s that is no sound HTTP is refused at once, after the answers before it (%#)',
+  async (_, read, before) => {
+    const { account, open } = await start(read)
+    const socket = await open()
+    let text = ''
+    socket.on('data', (data: Buffer) => void (text += data.toString())).on('end', () => socket.end())
+    socket.write(`${before}${head('Transfer-Encoding: chunked')}${PART}\r\nno size\r\n`)
+    await expect.poll(() => text, { timeout: 3000 }).toMatch(/HTTP\/1\.1 400 .*not a sound HTTP request/s)
+    expect(text.startsWith('HTTP/1.1 200')).toBe(before !== '')
+    await expect.poll(account.bytes).toBe(0)
+  },
+)
