@@ -63,7 +63,7 @@ function compare(config: Config): Finding {
   if (!isLocked(dir, 'serve')) return skipped('no daemon serves this data folder')
   const used = daemonSettings(dir)
   if (used === null)
-    return skipped('the daemon did not say which settings it uses: it is starting, or its disk is full')
+    return skipped('the daemon did not say which settings it uses: it is starting, its disk is full, or it is the demo')
   const { reload, restart } = compareSettings(used, config)
   if (reload.length + restart.length === 0) return fine('the daemon uses the settings as they are')
   const parts = [

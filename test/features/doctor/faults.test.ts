@@ -961,6 +961,14 @@ describe('the doctor', () => {
     },
   )
 
+  longTest('names what may keep a daemon from saying which settings it uses, the demo too', async () => {
+    const made = await mirror()
+    await daemon(made, 200)
+    const results = await examine(made)
+    const found = results.find(({ name }) => name === 'settings-in-use')?.found
+    expect(found).toMatch(/: it is starting, its disk is full, or it is the demo$/)
+  })
+
   bothTest.each(telling(CASES, ...FEW))(
     'names %s by the check %s alone',
     async (_what, check, state, says, arrange) => {
