@@ -171,6 +171,9 @@ export function linkValue(text: string, link: Link): Value {
   return { kind: 'text', text: clip(text), link }
 }
 
+/** A time as the service writes it, and nothing else. */
+export const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/
+
 /** Returns the value of a time, Unix milliseconds or as upstream writes it; '' is no note. */
 export function timeValue(at: number | string, note = ''): TimeValue {
   return { kind: 'time', at, ...(note !== '' && { note }) }

@@ -9,6 +9,7 @@ import {
   type TextValue,
   type Tone,
   type Value,
+  ISO_TIME,
   columnsOf,
   listOf,
   notesOf,
@@ -162,9 +163,6 @@ function textCell({ text, isCode, tone, note, link }: TextValue, place: PagePlac
     ...(note !== undefined && { note }),
   }
 }
-
-/** A time as the service writes it, and nothing else. */
-const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/
 
 function linkedCell(text: string, to: Link, place: PagePlace): Cell {
   return to.kind === 'web' ? outside(to.url) : { text, href: place.hrefOf(to) }

@@ -1,5 +1,4 @@
-import { toIso } from '../base/time.ts'
-import { table, visible } from '../cli/output.ts'
+import { table, timeOf, visible } from '../cli/output.ts'
 import {
   type Answer,
   type Column,
@@ -7,6 +6,7 @@ import {
   type Part,
   type Table,
   type Value,
+  ISO_TIME,
   columnsOf,
   listOf,
   notesOf,
@@ -111,12 +111,18 @@ function textOfValue(value: Value): string {
     case 'digest':
       return value.digest.replace(/^sha256:/, '').slice(0, 12)
     case 'time': {
-      const at = typeof value.at === 'number' ? toIso(value.at) : value.at
+      const at = terminalTime(value.at)
       return withNote(value.isDay === true ? at.slice(0, 10) : at, value.note)
     }
     case 'text':
-      return withNote(value.text, value.note)
+      return withNote(terminalTime(value.text), value.note)
   }
+}
+
+/** Returns a time in the one form of the terminal, also one of the service; any other text unchanged. */
+export function terminalTime(at: number | string): string {
+  if (typeof at === 'number') return timeOf(at)
+  return ISO_TIME.test(at) ? `${at.slice(0, 19).replace('T', ' ')}Z` : at
 }
 
 function withNote(text: string, note: string | undefined): string {

@@ -41,7 +41,7 @@ test('the terminal prints a value with its unit and note, several values in a li
     'two rows of five',
     [
       'name     size        found at',
-      'one      1234 bytes  2026-07-01T00:00:00.000Z, at the latest',
+      'one      1234 bytes  2026-07-01 00:00:00Z, at the latest',
       'a, b; c  -           no date',
     ].join('\n'),
     '… and 3 more: --limit 5, or --json',
@@ -219,10 +219,10 @@ const OUTLINE: Table = {
 
 test('the terminal prints a change as a line, with its details below it, and a page as a row', () => {
   expect(terminalLines({ parts: [OUTLINE] })).toEqual([
-    '2026-07-01T01:00:00.000Z  a:1: 1 new',
+    '2026-07-01 01:00:00Z  a:1: 1 new',
     '  x, y',
     '  z',
-    '2026-07-01T01:00:00.000Z  b:1: 1 gone',
+    '2026-07-01 01:00:00Z  b:1: 1 gone',
     '',
     'more exist than these 2',
   ])

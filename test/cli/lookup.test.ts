@@ -118,7 +118,7 @@ describe('search', () => {
   longTest(
     'finds records by id, other id and purl, packages, tags and digests, each as a table and as JSON',
     async () => {
-      expect((await ask('search', 'ghsa-1')).out).toMatch(/^record .*\nGHSA-1 +2026-07-01\S+ +id\n/)
+      expect((await ask('search', 'ghsa-1')).out).toMatch(/^record .*\nGHSA-1 +2026-07-01 \S+ +id\n/)
       expect(await json('search', 'CVE-2026-2')).toMatchObject({
         records: [
           { id: 'GHSA-1', by: 'other id' },
@@ -176,7 +176,7 @@ describe('show', () => {
     }
     expect(await json('show', 'GHSA-1')).toMatchObject({ kind: 'record', record, dates })
     const { out } = await ask('show', 'GHSA-1')
-    expect(out).toMatch(/^first seen here +2026-07-01T00:00:00.000Z\nfix first seen +2026-07-01T/m)
+    expect(out).toMatch(/^first seen here +2026-07-01 00:00:00Z\nfix first seen +2026-07-01 0/m)
   })
 
   test('names the records of a package by its name or a purl, as search does', async () => {
@@ -674,12 +674,13 @@ test.each([
 
 describe('since', () => {
   const AT = '2026-07-01T00:00:00.000Z'
+  const SHOWN = '2026-07-01 00:00:00Z'
 
   test('lists the records first seen last, also removed ones', async () => {
     const { code, out } = await ask('list', 'records')
     expect(code).toBe(0)
-    expect(out).toMatch(new RegExp(`^GHSA-1 +${AT} +${AT} +present$`, 'm'))
-    expect(out).toMatch(new RegExp(`^GONE-1 +${AT} +no fix named yet +removed$`, 'm'))
+    expect(out).toMatch(new RegExp(`^GHSA-1 +${SHOWN} +${SHOWN} +present$`, 'm'))
+    expect(out).toMatch(new RegExp(`^GONE-1 +${SHOWN} +no fix named yet +removed$`, 'm'))
     const few = await ask('list', 'records', '--limit', '1')
     expect(few.out).toContain('the newest 1 of 4 records; --csv and --json print all\n\nosv: ')
   })
@@ -800,8 +801,8 @@ longTest(
   async () => {
     const gone = await ask('show', 'GONE-1')
     expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string })
-    const removed = 'removed 2026-07-01T00:00:00.000Z'
-    const seen = 'first seen here 2026-07-01T00:00:00.000Z'
+    const removed = 'removed 2026-07-01 00:00:00Z'
+    const seen = 'first seen here 2026-07-01 00:00:00Z'
     expect(gone.err).toContain(`the record GONE-1: ${removed}, ${seen}`)
     expect(await ask('show', 'NONE-1')).toMatchObject({
       code: 1,
@@ -905,7 +906,7 @@ test.each([
 test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {
   const by = (more: string): string => `UPDATE osv_tombstone SET removed_at = removed_at ${more} WHERE id = 'GONE-1'`
   change(by('+ 5000'), by('- 5000'))
-  expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
+  expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01 00:00:00Z')
 })
 
 longTest(
@@ -976,7 +977,7 @@ describe('changes', () => {
     expect([found.code, found.out]).toEqual([
       0,
       expect.stringMatching(
-        /^changes since snapshot [0-9a-f]{12}, to .*\n\n2026-07-01T\S+Z {2}GONE-1\n {2}record removed\n/,
+        /^changes since snapshot [0-9a-f]{12}, to .*\n\n2026-07-01 00:00:00Z {2}GONE-1\n {2}record removed\n/,
       ),
     ])
     expect(await json('changes', '--since', '1')).toMatchObject({
@@ -992,7 +993,7 @@ describe('changes', () => {
       expect.stringMatching(/pkg:npm\/lodas is not known/),
     ])
     const none = await ask('changes', '--since', '2026-07-01T02:00:00+02:00', '--purl', 'pkg:npm/lodash')
-    expect(none.out).toContain('changes since 2026-07-01T00:00:00.000Z, to')
+    expect(none.out).toContain('changes since 2026-07-01 00:00:00Z, to')
     expect(none.out).toContain('nothing changed')
   })
 
@@ -1010,7 +1011,7 @@ describe('changes', () => {
     listing('pkg:npm/lodash@1.0.0', 'pkg:npm/none@1', 'pkg:docker/x@1', 'no purl', undefined)
     const found = await ask('changes', '--since', '1', '--sbom', bom)
     expect(found.out).toMatch(
-      /of the 2 packages in the SBOM of \S+bom\.json, .*; without a purl of an ecosystem that OSV records name: 3\n\n\S+ {2}GONE-1\n/,
+      /of the 2 packages in the SBOM of \S+bom\.json, .*; without a purl of an ecosystem that OSV records name: 3\n\n.{20} {2}GONE-1\n/,
     )
     listing('pkg:npm/none@1')
     expect(await json('changes', '--since', '1', '--sbom', bom)).toMatchObject({
@@ -1039,7 +1040,7 @@ describe('changes', () => {
     expect(young).toMatchObject({
       code: 0,
       out: expect.stringMatching(
-        /^changes since 2020-01-01T.*\nthis mirror was first filled with osv on 2026-.*Z: before that nothing was stored/,
+        /^changes since 2020-01-01 .*\nthis mirror was first filled with osv on 2026-.*Z: before that nothing was stored/,
       ) as string,
     })
     const begun = await ask('changes', '--since', '2026-07-01T00:00:00.000Z')

@@ -2,7 +2,7 @@ import { type FoundChanges, MAX_FOLDED, countWords, findChanges } from '../../se
 import { type PackageFilter, readFilter } from '../../server/followers/filter.ts'
 import { type SincePlace, firstStoredText, placeByDefault, wentBackText } from '../../server/followers/since.ts'
 import { type ListedPackages, packagesIn } from '../../server/followers/tag-packages.ts'
-import { terminalLines } from '../../answers/terminal.ts'
+import { terminalLines, terminalTime } from '../../answers/terminal.ts'
 import { changedNames, notJudgedWords } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
@@ -138,7 +138,7 @@ function shown(
   const { changes, from, to, notJudged, more } = found
   const since = place.at === null ? null : toIso(place.at)
   const { firstStored } = place
-  const time = since === null ? `snapshot ${from.slice(0, 12)}` : since
+  const time = since === null ? `snapshot ${from.slice(0, 12)}` : terminalTime(since)
   const named = changes.map((one) => ({ ...one, name: 'id' in one ? one.id : one.path }))
   const hint = `more exist than these ${changes.length}: --limit shows up to 1000`
   const table = changedNames('osv', named, more ? { more: hint } : {})

@@ -14,7 +14,7 @@ import { derivedVendors, isKnownEcosystem } from '../scanners/views/osv/ecosyste
 import { noIndex } from '../lookup/search.ts'
 import { findMissingNamed, whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import type { DescribedDates, UpstreamDates } from '../../base/reports/records.ts'
-import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
+import { datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
 import { counted, csvField } from '../../base/text.ts'
 import { table } from '../../cli/output.ts'
 import { firstStep, print, settings } from '../../cli/context.ts'
@@ -22,6 +22,7 @@ import { closing, withStoredReads } from '../../cli/store-reads.ts'
 import { type TriedIndex, needPackageIndex, withPackageIndex } from '../lookup/package-index.ts'
 import { type Freshness, createFreshness } from '../lookup/freshness.ts'
 import { type LookupOptions, refuseLookup, refuseTwoForms } from '../lookup/open.ts'
+import { dateInWords } from '../lookup/record.ts'
 import { limitOf } from '../lookup/snapshot.ts'
 
 /** Options of `patchmirror list records`. */

@@ -1,5 +1,5 @@
 import { TAGS } from '../../base/domain/resources.ts'
-import { terminalLines } from '../../answers/terminal.ts'
+import { terminalLines, terminalTime } from '../../answers/terminal.ts'
 import {
   changedFindingsTable,
   judgedParts,
@@ -139,7 +139,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown', gapWords(tag))]
   const { since, changes, next } = json
   const isJudged = tag?.counts !== undefined || json.tag?.removed === true
-  const none = `no change since ${since}${newerWords(json, stored.used())}`
+  const none = `no change since ${terminalTime(since)}${newerWords(json, stored.used())}`
   const empty = isJudged ? none : 'whether anything changed is not known: the tag is not judged'
   const table = changedFindingsTable(changes, { empty, ...moreOf(next, changes.length) }, true)
   return {
@@ -147,11 +147,11 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     lines: [
       `tag ${json.tag?.name ?? name}`,
       ...(json.tag?.removed === true
-        ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
+        ? [`removed ${terminalTime(json.tag.removedAt ?? 'from the list of tags')}; what changed before is kept`]
         : []),
       ...terminalLines({ parts: found }),
       '',
-      ...(changes.length === 0 ? [] : [`changes since ${since}`]),
+      ...(changes.length === 0 ? [] : [`changes since ${terminalTime(since)}`]),
       ...terminalLines({ parts: [table] }),
       '',
       ...nextOf(tag, name),
@@ -212,7 +212,7 @@ function judgedLine(
   const behind = isBehind({ osv, catalog }, used)
     ? '; another snapshot is mirrored: the daemon (patchmirror serve) judges by it'
     : ''
-  return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial}${behind}`
+  return `judged ${terminalTime(judgedAt ?? 'in part')} by osv ${records} and catalog ${tags}${partial}${behind}`
 }
 
 /** Returns what a source lacks, to follow other words. */

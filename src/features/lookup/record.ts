@@ -18,6 +18,7 @@ import { type KnownRecordTags, JUDGED_BEFORE, foundPackage, tagsThatHaveIt } fro
 import { type RemovedRecord, removedTagsWords, removedWords } from '../../server/lookup/removed-records.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { clip, counted } from '../../base/text.ts'
+import { timeOf } from '../../cli/output.ts'
 import type { Config } from '../../config/schema.ts'
 import { damagedContent } from '../../store/database/faults.ts'
 import { soundContent } from '../../store/database/gzip.ts'
@@ -256,6 +257,12 @@ export function datesFacts(dates: RecordDates | null): Facts[] {
     return [name, at === null ? textValue(note) : timeValue(at, note)]
   })
   return [{ kind: 'facts', title: 'since when', rows }]
+}
+
+/** Returns a date of `datesInWords` as text. */
+export function dateInWords(at: number | null, note: string): string {
+  if (at === null) return note
+  return note === '' ? timeOf(at) : `${timeOf(at)}, ${note}`
 }
 
 /** Returns the mirrored tags with a record or CVE among their findings, or why they are not known; `of`: its id. */

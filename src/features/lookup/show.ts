@@ -1,7 +1,7 @@
 import { TAGS } from '../../base/domain/resources.ts'
 import { terminalLines } from '../../answers/terminal.ts'
 import { whyOutOfScope } from '../../server/feeds/osv.ts'
-import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
+import { datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord, whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import { readRecordsTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
 import { findRemovedAbout, removedWords } from '../../server/lookup/removed-records.ts'
@@ -21,10 +21,11 @@ import { describeIncomplete } from '../../store/catalog/completeness.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../../cli/context.ts'
+import { timeOf } from '../../cli/output.ts'
 import { tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
-import { readStoredRecord, recordAnswer, recordContent, removedNotices, tagsPart } from './record.ts'
+import { dateInWords, readStoredRecord, recordAnswer, recordContent, removedNotices, tagsPart } from './record.ts'
 import { findRecords, noIndex, searchCommand, searchResult } from './search.ts'
 import { readArtifacts, tagAnswer } from './tag.ts'
 
@@ -163,7 +164,7 @@ function isOfRepository(item: Fields, name: string): boolean {
 /** Says when a record was removed and first seen: its dates, which a bundle brings, or that of the tombstone alone. */
 function removalOf({ reads }: LookupCall, id: string, tombstoneAt: number): string {
   const dates = reads.dates.readDates(id)
-  const removed = `removed ${toIso(dates?.removedAt ?? tombstoneAt)}`
+  const removed = `removed ${timeOf(dates?.removedAt ?? tombstoneAt)}`
   const [first] = dates === null ? [] : datesInWords(dates)
   return first === undefined ? removed : `${removed}, ${first[0]} ${dateInWords(first[1], first[2])}`
 }

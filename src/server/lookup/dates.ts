@@ -1,4 +1,4 @@
-import { toIso, toIsoOrNull } from '../../base/time.ts'
+import { toIsoOrNull } from '../../base/time.ts'
 import type { DescribedDates, NotedDate, UpstreamDates } from '../../base/reports/records.ts'
 import { isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
@@ -55,10 +55,4 @@ export function datesInWords(dates: RecordDates): [name: string, at: number | nu
     ...(removedAt === null ? [] : [['removed', removedAt, ''] as [string, number, string]]),
     ...(returnedAt === null ? [] : [['seen again', returnedAt, ''] as [string, number, string]]),
   ]
-}
-
-/** Returns a date of `datesInWords` as text. */
-export function dateInWords(at: number | null, note: string): string {
-  if (at === null) return note
-  return note === '' ? toIso(at) : `${toIso(at)}, ${note}`
 }
