@@ -438,7 +438,15 @@ describe('the command line', () => {
     const approved = await patchmirror('approve', run)
     expect(approved).toMatchObject({ code: 0 })
     expect(approved.out).toContain('40 removed')
-    expect((await patchmirror('approve', run)).err).toContain('settled already: approved')
+    expect(await patchmirror('approve', run)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`run ${run} is approved already (`) as string,
+      err: '',
+    })
+    expect(await patchmirror('reject', run)).toMatchObject({
+      code: 1,
+      err: `patchmirror: what run ${run} refused is settled already: approved\n`,
+    })
     sandbox.feed.remove(30)
     const again = await patchmirror('sync', 'osv')
     const next = /reject (\d+)/.exec(again.out)?.[1] ?? ''

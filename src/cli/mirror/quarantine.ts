@@ -27,6 +27,8 @@ export async function approveCommand(
 ): Promise<number> {
   const { config } = loadSettings(options, false, [])
   if (await isDoubtful(config, run)) return acknowledge(run, options)
+  const before = withReads(config.data.dir, (reads) => approvedBefore(reads, run))
+  if (before !== null) return sayApproved(before, options)
   const display = createProgress(options.json === true)
   const loaded = settings(options, true, SERVICE_FILES)
   requireChange(loaded.config, run)
@@ -45,6 +47,18 @@ export async function approveCommand(
   if (options.json === true) printJson(report)
   else print(describe(report))
   return runsExitCode([report])
+}
+
+/** Returns the approved change of a run, which leaves nothing to do; null: it has none. Throws `usage`. */
+function approvedBefore(reads: RefusalReads, text: string): Quarantine | null {
+  const found = changeOf(reads, runNumber(text))
+  return found?.decision === 'approved' ? found : null
+}
+
+function sayApproved({ runId, reason }: Quarantine, options: DecisionOptions): number {
+  if (options.json === true) printJson({ run: runId, decision: 'approved', reason })
+  else print(`run ${runId} is approved already (${reason})`)
+  return 0
 }
 
 /** Throws `usage` where the refused run used other settings of its scope: with these it would change something else. */
@@ -117,7 +131,7 @@ function doubtfulRun({ runs }: Pick<RefusalReads, 'runs'>, text: string): Run | 
 type RefusalReads = Pick<Reads, 'runs' | 'quarantine'>
 
 /**
- * Throws `usage` where a run has nothing to decide about, before anything is opened for writing: that would create a
+ * Throws `not_found` where a run has nothing to decide about, before anything is opened for writing: that would create a
  * database where there is none.
  */
 function requireChange({ data: { dir } }: Config, run: string): void {
@@ -129,17 +143,25 @@ function nothingRan(dir: string, run: string): MirrorError {
   return new MirrorError('not_found', `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`)
 }
 
-/** Returns the change to decide about: an open one, or a rejected one, which may be approved. Throws `usage`. */
-function refusedChange({ runs, quarantine }: RefusalReads, text: string): Quarantine {
+/** Returns the change to decide about: an open one, or a rejected one, which may be approved. Throws `usage` and `not_found`. */
+function refusedChange(reads: RefusalReads, text: string): Quarantine {
+  const { runs, quarantine } = reads
   const runId = runNumber(text)
   const run = runs.readRun(runId)
-  const found = quarantine.readQuarantine(run === null ? runId : refusedBy(run))
+  const found = changeOf(reads, runId)
   if (found?.decision === null || found?.decision === 'rejected') return found
-  if (found !== null) throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`)
+  if (found !== null)
+    throw new MirrorError('not_found', `what run ${runId} refused is settled already: ${found.decision}`)
   if (run === null) throw new MirrorError('not_found', `there is no run ${runId}: "patchmirror runs" lists them`)
   const open = quarantine.listOpenQuarantines().map((one) => `run ${one.runId} of ${one.source}`)
   const waiting = open.length === 0 ? 'nothing else waits either' : `waiting: ${open.join(', ')}`
-  throw new MirrorError('usage', `run ${runId} is ${run.state}: nothing of it waits for a decision; ${waiting}`)
+  throw new MirrorError('not_found', `run ${runId} is ${run.state}: nothing of it waits for a decision; ${waiting}`)
+}
+
+/** Returns what a run refused, be it decided about or not; null: nothing that is still stored. */
+function changeOf({ runs, quarantine }: RefusalReads, runId: number): Quarantine | null {
+  const run = runs.readRun(runId)
+  return quarantine.readQuarantine(run === null ? runId : refusedBy(run))
 }
 
 function runNumber(text: string): number {

@@ -65,7 +65,7 @@ test('an approval of a run that waits for none says so, and creates no database'
       '/',
     )
   for (const [given, exit, why] of [
-    ['1', 2, 'run 1 is complete: nothing of it waits for a decision'],
+    ['1', 1, 'run 1 is complete: nothing of it waits for a decision; nothing else waits either\n'],
     ['999', 1, 'there is no run 999: "patchmirror runs" lists them'],
     ['x', 2, 'x is not a run number'],
   ] as const)
