@@ -10,7 +10,7 @@ import { namingFaults } from './faults.ts'
 import { refuseBesideLoss } from './loss.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
-import { refuseForeignSchema } from './own-schema.ts'
+import { hasLogged, refuseForeignSchema } from './own-schema.ts'
 import { MIRROR_SCHEMA } from './schema/mirror.ts'
 import { type Schema, newestOf } from './schema/schema.ts'
 import { VIEWS_SCHEMA } from './schema/views.ts'
@@ -102,6 +102,7 @@ interface Ready {
  */
 function openReady(path: string, { schema, timeout, report, onNew }: Ready, set: (db: Db) => void): Db {
   if (!existsSync(path)) makeFile(path)
+  refuseForeignLog(path, schema)
   const db = connectTrying(path, { timeout })
   try {
     refuseForeignSchema(db, schema)
@@ -116,6 +117,14 @@ function openReady(path: string, { schema, timeout, report, onNew }: Ready, set:
     db.close()
     throw error
   }
+}
+
+/**
+ * Throws as `refuseForeignSchema`, on a connection that writes nothing: one that writes copies the write-ahead log into the database
+ * when it is closed, and a log of another database would destroy it.
+ */
+function refuseForeignLog(path: string, schema: Schema): void {
+  if (!isPresent(`${path}-journal`) && hasLogged(path)) openRead(path, schema, 2048, true)?.close()
 }
 
 /**
@@ -159,6 +168,7 @@ function hasLog(path: string): boolean {
 function giveLog(path: string, schema: Schema): void {
   try {
     if ((hasLog(path) && !isPresent(`${path}-journal`)) || statSync(path).uid !== process.geteuid?.()) return
+    refuseForeignLog(path, schema)
     const db = connect(path, { timeout: 0, fileMustExist: true })
     try {
       refuseForeignSchema(db, schema)

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs'
+import { basename } from 'node:path'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { MirrorError } from '../../base/errors.ts'
 import { nameStorageError } from './faults.ts'
@@ -29,10 +31,24 @@ export function refuseForeignSchema(db: Db, schema: Schema): void {
     throw new MirrorError(
       'schema',
       `${db.name} is not a database as Patchmirror makes it: ${foreign}. Nothing of it was used: restore a backup that you ` +
-        'wrote yourself, or take a copy of the database from before it was changed',
+        'wrote yourself, or take a copy of the database from before it was changed. Without either, stop the daemon, move ' +
+        `the file away and start the daemon, which makes a new one${logAdvice(db.name)}`,
     )
   const missing = firstMissing(found, expected)
   if (missing !== null) throw damageOf(db, missing)
+}
+
+/** Reports whether a write-ahead log with content lies beside a database. */
+export function hasLogged(path: string): boolean {
+  return (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
+}
+
+/** Says what to do first where the log beside a database may be what is foreign. */
+function logAdvice(path: string): string {
+  const name = basename(path)
+  return hasLogged(path)
+    ? `. Before all that, stop the daemon and move ${name}-wal and ${name}-shm to another folder: if that log is of another database, nothing else is wrong`
+    : ''
 }
 
 /** Returns a sentence on a part of its own schema that a database lacks; null: it has all. */

@@ -1,3 +1,4 @@
+import { copyFileSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -82,6 +83,26 @@ test.each(FOREIGN)('a mirror.db with %s is refused by readers and writers', (_, 
     expect(text).toContain(said)
   }
   expect(inspectDatabases(dir, { quick: true })[0]?.faults.join()).toContain(said)
+})
+
+test('the write-ahead log of another database is refused without a byte of it in mirror.db, which is whole without it', () => {
+  const dir = scratch()
+  openWriter(dir).close()
+  const path = databasePath(dir)
+  const own = readFileSync(path)
+  const other = new Database(join(scratch(), 'other.db'))
+  other.pragma('journal_mode = WAL')
+  other.exec('CREATE TABLE more (a)')
+  copyFileSync(`${other.name}-wal`, `${path}-wal`)
+  other.close()
+  for (const open of [openWriter, openReader, openWriter])
+    expect(refusal(() => open(dir))).toMatch(
+      /it has table "more".* move mirror\.db-wal and mirror\.db-shm to another folder/,
+    )
+  expect(readFileSync(path).equals(own)).toBe(true)
+  for (const end of ['-wal', '-shm']) renameSync(`${path}${end}`, join(scratch(), `moved${end}`))
+  openWriter(dir).close()
+  expect(inspectDatabases(dir, { quick: true })[0]?.faults).toEqual([])
 })
 
 test('a mirror.db that lacks a table is damaged: what is left of it is ours, and a repair may keep it', () => {
