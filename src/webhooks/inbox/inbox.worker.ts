@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
 import { createChangeCheck } from '../../store/database/change-check.ts'
@@ -56,7 +57,7 @@ function main(port: MessagePort): void {
   }
   const grow = (): void => {
     growing = null
-    growLog(db)
+    growLog(db, dataDir)
   }
   const growBefore = performance.now() + GROW_WITHIN_MS
   let growing: NodeJS.Timeout | null = setTimeout(grow, GROW_MS)
@@ -73,14 +74,18 @@ function main(port: MessagePort): void {
 }
 
 const PIECES = 128
+/** The part of the free bytes that growing may take: it must not be what fills a disk. */
+const GROW_PART = 1 / 4
 
 /**
- * Extends the write-ahead log to its usual size, once. A commit that has to extend a file waits for the file
+ * Extends the write-ahead log to its usual size, once, where the disk has room. A commit that has to extend a file waits for the file
  * system's own journal, and in it for the writes of a running sync; one that overwrites existing blocks does not. The log is
  * reused from its beginning after each copy into the database.
  */
-function growLog(db: Db): void {
+function growLog(db: Db, dataDir: string): void {
   try {
+    const { bavail, bsize } = statfsSync(dataDir)
+    if (INBOX_LOG_BYTES > bavail * bsize * GROW_PART) return
     // In pieces: one value of that size would be in memory as a whole.
     db.exec(
       `BEGIN; CREATE TABLE filler (bytes BLOB);

@@ -1,11 +1,14 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished } from 'vitest'
-import { openInbox } from '../../../src/store/database/open.ts'
+import { expect, onTestFinished, vi } from 'vitest'
+import { INBOX_LOG_BYTES, openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { type InboxThread, startInboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { NOW, delivery, openInboxHere, scratch, startInbox } from './inboxes.ts'
+import { mayMount, smallDisks } from '../../support/small-disk.ts'
 import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
+
+const smallDisk = smallDisks()
 
 /** A defect of the thread's own, which ends it. */
 function crash(inbox: InboxThread): Promise<unknown> {
@@ -197,4 +200,16 @@ longTest('operations requested before the inbox closes are done before it closes
   await inbox.close()
   expect(new Set(await Promise.all(asked))).toEqual(new Set(['new']))
   await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
+})
+
+longTest('the log grows where the disk has room for more, and does not fill a small one', async (context) => {
+  if (!mayMount()) return context.skip('no file system can be mounted')
+  const small = smallDisk('12m')
+  const large = scratch()
+  const logOf = (dir: string): number => statSync(join(dir, 'webhooks.db-wal')).size
+  const inbox = await startInbox(small)
+  await startInbox(large)
+  await vi.waitFor(() => expect(logOf(large)).toBeGreaterThan(INBOX_LOG_BYTES), { timeout: 20_000 })
+  await inbox.receive(delivery())
+  expect(logOf(small)).toBeLessThan(2 ** 20)
 })
