@@ -445,7 +445,7 @@ describe('the command line', () => {
     })
     expect(await patchmirror('reject', run)).toMatchObject({
       code: 1,
-      err: `patchmirror: what run ${run} refused is settled already: approved\n`,
+      err: `patchmirror: what run ${run} refused is settled already: approved; nothing else waits either\n`,
     })
     sandbox.feed.remove(30)
     const again = await patchmirror('sync', 'osv')

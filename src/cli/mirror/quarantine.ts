@@ -150,12 +150,15 @@ function refusedChange(reads: RefusalReads, text: string): Quarantine {
   const run = runs.readRun(runId)
   const found = changeOf(reads, runId)
   if (found?.decision === null || found?.decision === 'rejected') return found
-  if (found !== null)
-    throw new MirrorError('not_found', `what run ${runId} refused is settled already: ${found.decision}`)
-  if (run === null) throw new MirrorError('not_found', `there is no run ${runId}: "patchmirror runs" lists them`)
+  if (run === null && found === null)
+    throw new MirrorError('not_found', `there is no run ${runId}: "patchmirror runs" lists them`)
   const open = quarantine.listOpenQuarantines().map((one) => `run ${one.runId} of ${one.source}`)
   const waiting = open.length === 0 ? 'nothing else waits either' : `waiting: ${open.join(', ')}`
-  throw new MirrorError('not_found', `run ${runId} is ${run.state}: nothing of it waits for a decision; ${waiting}`)
+  const state =
+    found === null
+      ? `run ${runId} is ${run?.state}: nothing of it waits for a decision`
+      : `what run ${runId} refused is settled already: ${found.decision}`
+  throw new MirrorError('not_found', `${state}; ${waiting}`)
 }
 
 /** Returns what a run refused, be it decided about or not; null: nothing that is still stored. */
