@@ -39,7 +39,7 @@ interface FleetNode {
 const EXPECTING_MS = 250
 const MOST_EXPECTING_MS = 10_000
 
-const SETTLE_MS = 250
+const SETTLE_MS = 1_000
 
 /** How often a leader confirms the date of unchanged content, milliseconds; `Generations` decides whether that is due. */
 const CONFIRM_MS = 60_000
