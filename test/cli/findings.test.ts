@@ -10,6 +10,9 @@ import { commandHost } from '../support/hosted.ts'
 import { createBench } from '../support/mirror.ts'
 import { longTest, test } from '../support/tables.ts'
 
+/** A time as the terminal has it. */
+const TIME = '20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ'
+
 const run = commandHost()
 
 longTest(
@@ -68,7 +71,7 @@ longTest(
     expect((await ask()).out).toContain('; another snapshot is mirrored')
     const unjudged = '; what the mirrored snapshot changes is not judged yet\n'
     expect((await ask()).out).toContain(`\n\nnothing changed${unjudged}`)
-    expect((await list(owner)).out).toMatch(new RegExp(`^no change since [^ ]+${unjudged}`, 'm'))
+    expect((await list(owner)).out).toMatch(new RegExp(`^no change since ${TIME}${unjudged}`, 'm'))
     await bench.judge(Date.now() - 2 * HOUR_MS)
     expect((await ask()).out).not.toContain('another snapshot')
     const log = await json()
@@ -101,7 +104,9 @@ longTest(
     expect(tag.out).toContain(`\n\nits findings, one by one: patchmirror match ${owner}\njudged `)
     const byId = await run(['match', owner, '--json'], env, dir)
     expect(JSON.parse(byId.out)).toMatchObject({ findings: found })
-    expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
+    expect(tag.out).toMatch(
+      new RegExp(`\\nchanges since ${TIME}\\n${TIME} {2}\\d+ new findings? \\((all )?with a fix\\)`),
+    )
     expect(await listJson(owner)).toMatchObject({
       tags: [{ id: owner }],
       changes: [{ tag: { id: owner } }],
@@ -121,7 +126,7 @@ longTest(
     expect(fixes).toEqual(fixes.toSorted((a, b) => b - a))
     expect([fixes.length, (await list('--since', '1h')).code]).toEqual([4, 2])
     expect((await list(owner, '--limit', '1')).out).toContain('more exist than these 1')
-    expect((await ask('0m', '--tag', owner)).out).toMatch(/\nno change since 20\S+Z\n/)
+    expect((await ask('0m', '--tag', owner)).out).toMatch(new RegExp(`\\nno change since ${TIME}\\n`))
     const hour = String((await listJson(owner, '--since', '1h'))['since'])
     expect(Math.abs(Date.now() - HOUR_MS - Date.parse(hour))).toBeLessThan(HOUR_MS)
     expect(hour).toBe(toIso(Date.parse(hour)))
@@ -311,7 +316,7 @@ longTest('findings of a tag that was removed says when, and what changed in it b
       changes: before.changes,
     })
   const { out } = await run(['list', 'findings', tag.name], { PATCHMIRROR_DATA_DIR: dir }, dir)
-  expect(out).toMatch(new RegExp(`^tag ${tag.name}\\nremoved 20\\S+Z; what changed before is kept\\n\\nchanges since`))
+  expect(out).toMatch(new RegExp(`^tag ${tag.name}\\nremoved ${TIME}; what changed before is kept\\n\\nchanges since`))
 })
 
 longTest(

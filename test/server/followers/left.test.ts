@@ -6,6 +6,7 @@ import { announce } from '../../../src/store/changes/message.ts'
 import { below, carry, folder, serveFolder } from '../../features/bundles/air-gap.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { bench } from '../../sync/fixtures.ts'
+import { timeOf } from '../../../src/cli/output.ts'
 
 const run = commandHost()
 
@@ -42,7 +43,7 @@ longTest('records that osv.scope takes out are not called removed, beside those 
   expect(causeOf(gone)).toEqual({ source: 'osv', id: gone, change: 'removed', snapshot: row.snapshot, at })
   for (const id of left) expect(causeOf(id)).toMatchObject({ change: 'removed', cause: 'scope' })
   const { out } = await run(['changes', '--since', '1'], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
-  expect(out).toContain(`${at}  ${gone}\n`)
+  expect(out).toContain(`${timeOf(row.publishedAt)}  ${gone}\n`)
   expect(out.match(/record removed$/gm)).toHaveLength(1)
   expect(out.match(/record removed from this mirror: other records are mirrored \(osv.scope\)/g)).toHaveLength(
     left.length,
