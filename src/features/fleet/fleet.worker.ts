@@ -25,7 +25,7 @@ import { createFollower } from './generations/follow/follow.ts'
 import type { KnownGeneration } from './generations/format/generation.ts'
 import { publishGeneration } from './generations/publish/publish.ts'
 import { whyGenerationRefused } from './generations/format/refusals.ts'
-import { hasUnpublished } from './generations/position.ts'
+import { hasItsContent } from './generations/position.ts'
 
 /** Settings of a fleet that a running thread takes over. */
 export type LiveFleetSettings = Pick<Config['fleet'], 'pollSeconds' | 'maxLagSeconds' | 'leaseSeconds' | 'keepDays'>
@@ -273,7 +273,7 @@ function createReplica(options: ReplicaOptions): Generations {
   return {
     stored() {
       const position = follower.position()
-      return position === null || hasUnpublished(config.data.dir, position) ? 0 : position.generation
+      return position !== null && hasItsContent(config.data.dir, position) ? position.generation : 0
     },
     async follow(onProgress) {
       const begun = performance.now()

@@ -6,6 +6,7 @@ import { createChangeReader } from '../../../store/changes/log.ts'
 import { openReader } from '../../../store/database/open.ts'
 import { namingFaults } from '../../../store/database/faults.ts'
 import { createLedgerReader } from '../../../store/replication/ledger.ts'
+import { createCarriedReader } from '../../../store/replication/reader.ts'
 import type { KeyTrust } from '../../bundles/format/keys.ts'
 import type { ChainLink } from './chain.ts'
 import { openGeneration } from './format/envelope.ts'
@@ -53,13 +54,17 @@ function readApplied(dataDir: string): Position | null {
   }
 }
 
-/** Reports whether a data folder has snapshots of its own behind its generation: they are not published. */
-export function hasUnpublished(dataDir: string, { log }: Position): boolean {
+/**
+ * Reports whether a data folder has the content of its generation alone: not after a repair that emptied it, nor with snapshots of
+ * its own behind that, which are not published.
+ */
+export function hasItsContent(dataDir: string, { log }: Position): boolean {
   const db = openReader(dataDir)
+  if (db === null) return false
   try {
-    return db !== null && createChangeReader(db).lastLogged() > log
+    return createCarriedReader(db).listStoredSources().length > 0 && createChangeReader(db).lastLogged() <= log
   } finally {
-    db?.close()
+    db.close()
   }
 }
 
