@@ -12,7 +12,11 @@ const HEADS_BELOW = 64 * 1024
 /** More than a client that reads its answers can ever have waiting: a few chunks of the smallest requests. */
 const MAX_WAITING = 8192
 
-type Exchange = readonly [IncomingMessage, ServerResponse]
+/** A request, and the answer to it. */
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
 
 interface Line {
   readonly waiting: Exchange[]
@@ -39,7 +43,7 @@ export function afterAnswers(socket: object, work: () => void): void {
 }
 
 /** Whether the rest of a request cannot come, once its connection sent what is not HTTP, and nothing of its answer was sent. */
-function isBroken([request, response]: Exchange): boolean {
+function isBroken({ request, response }: Exchange): boolean {
   return !request.complete && !response.headersSent
 }
 
@@ -61,9 +65,9 @@ export function limitPipelining(handler: Handler): Handler {
       line = { waiting: [], heads: 0, current: undefined, paused: false, answered: 0, last: null }
       lines.set(socket, line)
     }
-    if (line.current === undefined) return start(handler, socket, line, [request, response])
+    if (line.current === undefined) return start(handler, socket, line, { request, response })
     line.heads += headBytes(request)
-    const isLong = line.waiting.push([request, response]) > READ_ON_BELOW
+    const isLong = line.waiting.push({ request, response }) > READ_ON_BELOW
     if (isLong || line.heads > HEADS_BELOW) pause(socket, line)
     if (line.waiting.length > MAX_WAITING) socket.destroy()
   }
@@ -74,7 +78,7 @@ function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
 }
 
 function start(handler: Handler, socket: Socket, line: Line, exchange: Exchange): void {
-  const [request, response] = exchange
+  const { request, response } = exchange
   line.current = exchange
   response.once('close', () => goOn(handler, socket, line))
   handler(request, response)
@@ -98,7 +102,7 @@ function goOn(handler: Handler, socket: Socket, line: Line): void {
     const exchange = line.waiting.shift()
     if (exchange === undefined) return
     if (line.last !== null && isBroken(exchange)) return line.last()
-    line.heads -= headBytes(exchange[0])
+    line.heads -= headBytes(exchange.request)
     start(handler, socket, line, exchange)
   }
   if (++line.answered % PER_ITERATION !== 0) return next()

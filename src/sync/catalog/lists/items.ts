@@ -85,7 +85,7 @@ function keyedOnce(
   }
 }
 
-/** Returns a digest as a text: of a million of them, buffers would take several times the memory. */
+/** Returns a digest as a text, which takes less memory than a buffer: a walk keeps one of each item. */
 export function digestText(sha: Buffer): string {
   return sha.toString('latin1')
 }
