@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync, statSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -40,10 +40,19 @@ async function deliver(url: string, id: string): Promise<number> {
   return answer.status
 }
 
-/** Asks for the status, as a monitor that asks often, until the log of deliveries has the size that is set aside. */
+/** Whether the log of deliveries was extended and copied into its database, so that the next delivery overwrites it. */
+function isSetAside(data: string): boolean {
+  const database = readFileSync(inboxPath(data))
+  const pages = database.byteLength < SIZE_AT + 4 ? 0 : database.readUInt32BE(SIZE_AT)
+  return pages * PAGE_BYTES >= INBOX_LOG_BYTES && pages * PAGE_BYTES === database.byteLength
+}
+/** Where a database says its number of pages; a copy begins with it, and ends with the last page. */
+const SIZE_AT = 28
+const PAGE_BYTES = 4096
+
+/** Asks for the status, as a monitor that asks often, until the room for deliveries is set aside. */
 async function watch(url: string, data: string): Promise<void> {
-  const sizeOfLog = (): number => statSync(`${inboxPath(data)}-wal`, { throwIfNoEntry: false })?.size ?? 0
-  for (; sizeOfLog() < INBOX_LOG_BYTES; await setTimeout(100)) await (await fetch(`${url}/-/status`)).arrayBuffer()
+  for (; !isSetAside(data); await setTimeout(100)) await (await fetch(`${url}/-/status`)).arrayBuffer()
 }
 
 describe.skipIf(mounted === null)('on a full disk (needs the right to mount a tmpfs)', () => {
