@@ -1,4 +1,4 @@
-import type { SourceName } from '../base/domain/sources.ts'
+import { SOURCES, type SourceName } from '../base/domain/sources.ts'
 import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import type { Run } from '../store/runs/runs.ts'
 import type { SyncThreadDeps } from '../sync/thread.ts'
@@ -19,7 +19,8 @@ export function threadDeps({ config, version, log, now, offline, progress }: Wir
     offline,
     mayRun: () => on.gate?.mayRun() ?? true,
     onEnded(report) {
-      serveRun(on, report)
+      const isLast = SOURCES.every((source) => source === report.source || progress.progressOf(source) === null)
+      serveRun(on, report, isLast)
       logEnded(report)
       if (config.upstream.apiRoot !== null) retryFirst(retries, report)
       if (report.code === 'storage' || report.code === 'corrupt') on.storage?.look()
@@ -48,9 +49,9 @@ export function threadDeps({ config, version, log, now, offline, progress }: Wir
 }
 
 /** Shows what a run published to all that serve or follow it. */
-function serveRun(on: Running, report: Run): void {
+function serveRun(on: Running, report: Run, isLast: boolean): void {
   on.server?.snapshotChanged()
-  on.gate?.committed()
+  on.gate?.committed(isLast)
   on.metrics?.countRun(report)
   on.thread?.checkpoint() // the reader has moved on, so the log can be copied
 }

@@ -41,7 +41,7 @@ export interface FleetStart {
 }
 
 export type ToFleet =
-  | { readonly type: 'committed' }
+  | { readonly type: 'committed'; readonly isLast: boolean }
   | { readonly type: 'look'; readonly generation: number }
   | { readonly type: 'served'; readonly generation: number; readonly lagSeconds: number | null }
   | { readonly type: 'settings'; readonly settings: LiveFleetSettings }
@@ -87,7 +87,7 @@ function main(port: MessagePort): void {
       void stop(opened, live)
         .finally(() => port.close())
         .catch(() => undefined)
-    else act(({ node }) => node.committed())
+    else act(({ node }) => node.committed(message.isLast))
   })
   opened.then(
     () => send({ type: 'ready' }),

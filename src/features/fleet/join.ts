@@ -41,14 +41,14 @@ function startFleet(options: GateParts): Gate {
     onLead(led)
   }
   let stored = reads.newest()
-  const commit = (): void => {
+  const commit = (isLast: boolean): void => {
     stored = reads.newest()
     noteHolding(parts)
-    thread?.committed()
+    thread?.committed(isLast)
   }
   const watch = setInterval(() => {
     tell()
-    if (reads.newest() !== stored) commit() // by another process, such as `patchmirror sync`
+    if (reads.newest() !== stored) commit(false) // by another process, such as `patchmirror sync`
   }, WATCH_MS).unref()
   return {
     reads,
@@ -191,8 +191,8 @@ function logUnnotified(log: Pick<Logger, 'info'>, before: string | null, unnotif
 
 /** The thread of a fleet as the rest of the program sees it. */
 interface FleetThread {
-  /** The store was committed to: if this mirror leads, what is new is to be published. */
-  committed(): void
+  /** The store was committed to: if this mirror leads, what is new is to be published. `isLast`: no other commit is expected soon. */
+  committed(isLast: boolean): void
   /** This generation is about to be published. */
   look(generation: number): void
   /** This generation is served, and the newest should have been for so many seconds. */
@@ -225,7 +225,7 @@ function startFleetThread(deps: FleetThreadDeps): FleetThread {
     onFailed: (message) => onFault(`${message}; it is tried again`),
   })
   return {
-    committed: () => supervisor.post({ type: 'committed' }),
+    committed: (isLast) => supervisor.post({ type: 'committed', isLast }),
     look: (generation) => supervisor.post({ type: 'look', generation }),
     served: (generation, lagSeconds) => supervisor.post({ type: 'served', generation, lagSeconds }),
     apply: (settings) => supervisor.post({ type: 'settings', settings }),

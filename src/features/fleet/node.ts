@@ -18,7 +18,7 @@ interface NodeOptions {
   readonly pollMs: () => number
   /** Milliseconds after which a reader reads the lease again; ten minutes without it. */
   readonly leaseMs?: number
-  /** Milliseconds after a commit before it is published, so that commits that follow each other closely are one generation. */
+  /** Milliseconds after a commit before it is published while other runs are under way: commits that follow each other closely are one generation. */
   readonly settleMs?: number
   /** Unix milliseconds. */
   readonly now?: () => number
@@ -27,8 +27,8 @@ interface NodeOptions {
 
 /** A mirror of a fleet at work. */
 interface FleetNode {
-  /** The store was committed to: what is new is to be published. */
-  committed(): void
+  /** The store was committed to: what is new is to be published, at once where no other commit is expected soon. */
+  committed(isLast: boolean): void
   /** This generation is about to be published: looks for it until it is seen, for a while. Infinity: any. */
   expect(generation: number): void
   /** Ends what runs, and gives an own lease back. */
@@ -102,7 +102,7 @@ export function startNode(options: NodeOptions): FleetNode {
     after(jittered(options.pollMs()), poll)
   })
   return {
-    committed: () => after(settleMs, look),
+    committed: (isLast) => after(isLast ? 0 : settleMs, look),
     expect: createExpecting(state, (next) => void queue.add(turn).finally(() => after(EXPECTING_MS, next))),
     async stop() {
       ending.now = true

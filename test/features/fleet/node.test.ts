@@ -37,6 +37,7 @@ function open(
   pollMs = 20,
   bucket = createMemoryBucket(),
   leaseMs?: number,
+  settleMs = 0,
 ) {
   const reports: NodeReport[] = []
   const ended = Promise.withResolvers<never>()
@@ -81,7 +82,7 @@ function open(
     keeper,
     generations,
     pollMs: () => pollMs,
-    settleMs: 0,
+    settleMs,
     ...(leaseMs !== undefined && { leaseMs }),
     onReport: (report) => void reports.push(report),
   })
@@ -121,9 +122,19 @@ test('a node follows, leads, and publishes each commit; its epoch is above that 
   expect(led.leads).toBe(5)
   expect(given.followed).toBeGreaterThan(1) // once more after it has the lease
   await until(({ newest }) => newest?.generation === 8)
-  node.committed()
+  node.committed(false)
   await until(({ newest }) => newest?.generation === 9)
   expect(given.published).toEqual([5, 5])
+})
+
+test('a node publishes a commit at once where no other run is under way, and waits for others else', async () => {
+  const given = scene({ newest: facts(1, 1) })
+  const { node, until } = open(given, 'auto', 20, createMemoryBucket(), undefined, 3_600_000)
+  await until(({ newest }) => newest?.generation === 2)
+  node.committed(false)
+  node.committed(true)
+  await until(({ newest }) => newest?.generation === 3)
+  expect(given.published).toHaveLength(2)
 })
 
 longTest(
