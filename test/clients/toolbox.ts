@@ -19,6 +19,12 @@ const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), '
  */
 const BUILD_MS = 2_100_000
 
+/** Longest time of an installation, milliseconds: packages are fetched as they are, so none waits for the end of all builds. */
+const INSTALL_MS = 300_000
+
+/** One core, so that builds are out of the way; without symbols, a program is linked with less time and memory. */
+const BUILD_FLAGS = '-p=1 -ldflags=-s'
+
 function buildMs(): number {
   const until = Number(process.env['CLIENTS_BUILD_UNTIL'] ?? Infinity) * 1000
   return Math.max(1, Math.min(BUILD_MS, until - Date.now()))
@@ -38,7 +44,7 @@ export async function buildGo({ package: name, version }: GoCommand): Promise<Bu
   tell(`building ${name}@${version} into ${folder}; minutes, the first time`)
   const draft = `${folder}.${process.pid}`
   mkdirSync(draft, { recursive: true })
-  const env = { GOBIN: draft, GOFLAGS: '-p=1' }
+  const env = { GOBIN: draft, GOFLAGS: BUILD_FLAGS }
   const ran = await gently(go, ['install', `${name}@${version}`], { env, timeoutMs: buildMs() })
   if (ran.code === 0) {
     mkdirSync(folder, { recursive: true })
@@ -59,10 +65,10 @@ export async function installPython(name: string, version: string, command: stri
   tell(`installing ${name} ${version} into ${folder}`)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const made = await gently(python, ['-m', 'venv', folder], { timeoutMs: buildMs() })
+  const made = await gently(python, ['-m', 'venv', folder], { timeoutMs: INSTALL_MS })
   if (made.code !== 0) return { missing: whyNot(made, made.err + made.out) }
   const args = ['install', '--quiet', '--disable-pip-version-check', `${name}==${version}`]
-  const ran = await gently(join(folder, 'bin/pip'), args, { timeoutMs: buildMs() })
+  const ran = await gently(join(folder, 'bin/pip'), args, { timeoutMs: INSTALL_MS })
   if (ran.code !== 0 || !existsSync(path)) return { missing: whyNot(ran, ran.err + ran.out) }
   writeFileSync(done, '')
   return { path }
@@ -93,7 +99,7 @@ export async function buildProgram({ name, modules, source }: GoProgram): Promis
     const head = `module ${name}\n\ngo 1.24\n\n`
     writeFileSync(join(folder, 'go.mod'), `${head}require (\n${require.join('\n')}\n)\n`)
     writeFileSync(join(folder, 'main.go'), source)
-    const options = { cwd: folder, env: { GOFLAGS: '-p=1 -mod=mod' }, timeoutMs: buildMs() }
+    const options = { cwd: folder, env: { GOFLAGS: `${BUILD_FLAGS} -mod=mod` }, timeoutMs: buildMs() }
     const ran = await gently(go, ['build', '-o', `${path}.new`, '.'], options)
     if (/^\.\/main\.go:/m.test(ran.err)) throw new Error(`${name} is not sound: ${ran.err}`)
     if (ran.code !== 0) return { missing: whyNot(ran, ran.err) }
