@@ -61,6 +61,8 @@ export interface Question {
   readonly ecosystem: Ecosystem
   readonly name: string
   readonly version: string
+  /** The stream of the module that it was built for, such as `nodejs:18`; null: none, or it is not known. */
+  readonly stream: string | null
   /** By the component's own name, or by that of its source package. */
   readonly by: 'name' | 'source'
   /** A name that makes the answers of records about it void: those judge the component by that name. Null: none. */
@@ -100,11 +102,18 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
     doubt: doubtOf(url.type, name),
     questions: questionsOf(
-      { ecosystem, name, version, by: 'name', unless: null },
+      { ecosystem, name, version, stream: streamIn(url), by: 'name', unless: null },
       source && { ...source, version: askedVersion(url.type, source.version, version) },
       otherNames(found, url, facts.name),
     ),
   }
+}
+
+/** The module and stream in a package URL of rpm, as syft and Trivy write them: `nodejs:18:8090020240301:rhel8`. */
+function streamIn({ type, qualifiers = {} }: ParsedUrl): string | null {
+  const { rpmmod, modularitylabel } = qualifiers
+  const [, stream] = /^([^:]+:[^:]+)(?::|$)/.exec(rpmmod ?? modularitylabel ?? '') ?? []
+  return type === 'rpm' && stream !== undefined ? stream.toLowerCase() : null
 }
 
 /** By its namespace, and where a package URL has none by what else names its distribution. */
@@ -188,13 +197,13 @@ export function decisiveName({ base }: Ecosystem, name: string, version: string)
 
 /** `others`: other names of the component. */
 function questionsOf(own: Question, source: SourcePackage | null, others: readonly string[]): Question[] {
-  const { ecosystem, name, version } = own
+  const { ecosystem, name, version, stream } = own
   const asked = [own]
   for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })
   for (const one of source === null ? [] : recordedSources(ecosystem.base, source)) {
     if (one.name === name && one.version === version) continue
     const unless = decisiveName(ecosystem, name, one.version)
-    asked.push({ ecosystem, name: one.name, version: one.version || version, by: 'source', unless })
+    asked.push({ ecosystem, name: one.name, version: one.version || version, stream, by: 'source', unless })
   }
   return [...asked, ...asked.flatMap(certified), ...asked.flatMap(builtByVendor)]
 }

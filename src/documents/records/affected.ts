@@ -4,6 +4,7 @@ import { type Ecosystem, findEcosystem, openVersion } from '../../base/versions/
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import type { VersionOrder } from '../../base/versions/order.ts'
 import type { Steps } from '../../base/pacing.ts'
+import { type BuildVerdict, compareBuilds } from './builds.ts'
 import { orderOfType } from '../../base/versions/semver.ts'
 
 /** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
@@ -11,6 +12,7 @@ export interface OsvRecord {
   readonly id?: unknown
   readonly modified?: unknown
   readonly withdrawn?: unknown
+  readonly summary?: unknown
   readonly affected?: unknown
 }
 
@@ -22,6 +24,8 @@ export interface Asked {
   readonly version: AskedVersion
   /** Whether ranges are passed over. */
   readonly isListedOnly?: boolean
+  /** The stream of the module that an rpm was built for; null: it is not known; absent: all streams are compared, as osv.dev does. */
+  readonly stream?: string | null
 }
 
 /** A version that is compared with many. */
@@ -57,6 +61,8 @@ export type Uncompared =
   | 'epoch'
   /** It is one of several versions, and the record tells these apart. */
   | 'open'
+  /** It was built for a module, and is above a fix that may be of another stream. */
+  | 'stream'
 
 /** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
 export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
@@ -75,13 +81,16 @@ export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Ste
   let verdict: VersionVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
     if (pace.isOver()) yield
-    const order = orderFor(affected, asked, vendor)
+    const order = orderFor(record, affected, asked, vendor)
     if (order === undefined) continue
     const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
     const own = yield* isAffected(part, asked.version, order, pace)
     if (own === 'affected') return own
-    const isOpen = own === 'clear' && beginning !== null && namesWithin(affected, beginning)
-    if (verdict === 'other' || verdict === 'clear') verdict = isOpen ? 'open' : own
+    if (verdict !== 'other' && verdict !== 'clear') continue
+    verdict = own
+    if (own !== 'clear') continue
+    if (beginning !== null && namesWithin(affected, beginning)) verdict = 'open'
+    else if (buildOf(record, affected, asked, order) === 'open') verdict = 'stream'
   }
   return verdict
 }
@@ -101,18 +110,32 @@ export function isWithdrawn({ withdrawn }: OsvRecord): boolean {
   return typeof withdrawn === 'string' && withdrawn !== ''
 }
 
-/** The order by which a version of the package is judged; undefined when another package is meant. */
+/** The order by which a version of the package is judged; undefined when another package, or stream of it, is meant. */
 export function orderFor(
+  record: OsvRecord,
   affected: Fields,
-  { ecosystem, name }: Asked,
+  asked: Asked,
   vendor: string | undefined,
 ): VersionOrder | null | undefined {
+  const { ecosystem, name } = asked
   const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
   if (typeof recorded !== 'string' || typeof named !== 'string') return undefined
   if (ecosystem !== null && !isMeant(recorded, ecosystem.name)) return undefined
   const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
   const base = own?.base ?? null
-  return normalName(base, named) === normalName(base, name) ? (own?.order ?? null) : undefined
+  if (normalName(base, named) !== normalName(base, name)) return undefined
+  const order = own?.order ?? null
+  return buildOf(record, affected, asked, order) === 'other' ? undefined : order
+}
+
+function buildOf(
+  { summary }: OsvRecord,
+  affected: Fields,
+  { version, stream }: Asked,
+  order: VersionOrder | null,
+): BuildVerdict {
+  if (stream === undefined || version.text === '') return 'same'
+  return compareBuilds(summary, affected, { version: version.text, stream }, order)
 }
 
 /**

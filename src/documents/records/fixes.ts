@@ -20,7 +20,7 @@ export function remedyFor(record: OsvRecord, asked: Asked, vendor?: string): Rem
   const fixes = new Map<string, Fix>()
   const ecosystems = new Set<string>()
   for (const affected of eachObject(record.affected)) {
-    const own = orderFor(affected, asked, vendor)
+    const own = orderFor(record, affected, asked, vendor)
     if (own === undefined) continue
     const verdict = runToEnd(isAffected(affected, asked.version, own, createPace()))
     if (verdict !== 'affected') continue

@@ -18,6 +18,8 @@ export interface Query {
   readonly version: string
   /** Whether a version is looked for in the records' lists alone, and not in their ranges. */
   readonly isListedOnly?: boolean
+  /** Of the module that an rpm was built for, as `Asked` has it. */
+  readonly stream?: string | null
   readonly pageToken: string
 }
 

@@ -66,7 +66,7 @@ const STRETCH_BYTES = 256 * 1024
  * with a pause behind each, a long record in several. Throws `bad_request` for a page token of another question.
  */
 export async function search(source: QuerySource, question: Query, bounds: PageBounds): Promise<ResultPage> {
-  const { ecosystem, name, version, isOfAny = false, isListedOnly = false } = question
+  const { ecosystem, name, version, isOfAny = false, isListedOnly = false, stream } = question
   const mark = JSON.stringify([ecosystem?.name, name, version])
   const walk: Walk = {
     after: readToken(question.pageToken, mark),
@@ -82,7 +82,7 @@ export async function search(source: QuerySource, question: Query, bounds: PageB
     next: whole ? '' : writeToken(mark, walk.after),
   })
   if (ecosystem === null && !isOfAny) return page(true)
-  const asked = { ecosystem, name, version: askVersion(version), isListedOnly }
+  const asked = { ecosystem, name, version: askVersion(version), isListedOnly, ...(stream !== undefined && { stream }) }
   for (;;) {
     const outcome = await goOn(source, asked, walk, bounds)
     if (outcome !== 'more') return page(outcome === 'end')

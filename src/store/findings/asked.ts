@@ -10,15 +10,18 @@ export type StoredAsked = Pick<FindingComponent, 'ecosystem' | 'name' | 'version
 
 interface AskedJson {
   readonly questions: readonly (readonly [string, string, string, Question['by']])[]
+  readonly stream: string | null
   readonly doubt: string | null
 }
 
 /** Returns what is stored of an identity beside name and version; '' where these are all. */
 export function writeAsked({ questions, doubt }: Pick<Identity, 'questions' | 'doubt'>): string {
-  if (questions.length === 1 && doubt === null) return ''
+  const stream = questions[0]?.stream ?? null
+  if (questions.length === 1 && doubt === null && stream === null) return ''
   const written: AskedJson = {
     questions: questions.map(({ ecosystem, name, version, by }) => [ecosystem.name, name, version, by]),
     doubt,
+    stream,
   }
   return JSON.stringify(written)
 }
@@ -31,15 +34,15 @@ export function readAsked({ ecosystem, name, version, asked }: StoredAsked): Sto
     return {
       ecosystem: own,
       version,
-      questions: [{ ecosystem: own, name, version, by: 'name', unless: null }],
+      questions: [{ ecosystem: own, name, version, stream: null, by: 'name', unless: null }],
       doubt: null,
     }
-  const { questions, doubt } = JSON.parse(asked) as AskedJson
+  const { questions, doubt, stream } = JSON.parse(asked) as AskedJson
   const known = questions.flatMap(([of, called, at, by]): Question[] => {
     const found = findEcosystem(of)
     if (found === null) return []
     const unless = by === 'source' ? decisiveName(found, name, at) : null
-    return [{ ecosystem: found, name: called, version: at, by, unless }]
+    return [{ ecosystem: found, name: called, version: at, stream, by, unless }]
   })
   return { ecosystem: own, version, questions: known, doubt }
 }

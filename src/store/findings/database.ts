@@ -147,7 +147,7 @@ const TABLES = `
 `
 
 /** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables, and of what VEX rules out. */
-export const FINDINGS_SCHEMA: Schema = { first: 15, steps: [TABLES] }
+export const FINDINGS_SCHEMA: Schema = { first: 16, steps: [TABLES] }
 
 /** Returns the database file; safe to delete while nothing runs. */
 export function findingsPath(dataDir: string): string {

@@ -87,6 +87,29 @@ longTest('a record of AlmaLinux that comes to name a package is compared with it
 })
 
 longTest(
+  'a package of a module has the findings of its stream, and one whose stream is not known is in doubt',
+  async () => {
+    const node = (version: string) => `pkg:rpm/almalinux/nodejs@1:${version}.module_el8.9.0+1+a?distro=almalinux-8`
+    const bench = await openTag([node('20.1.0-1'), `${node('20.1.0-2')}&rpmmod=nodejs:20:809:rhel8`])
+    const fix = (stream: number) => ({
+      ...affecting('AlmaLinux:8', 'nodejs', `1:${stream}.2.0-1.module_el8.9.0+${stream}+b`),
+      summary: `Important: nodejs:${stream} security update`,
+    })
+    await bench.publish({ 'A-18': fix(18), 'A-22': fix(22) })
+    await bench.judge()
+    const row = (version: string, record: string) =>
+      `AlmaLinux:8 nodejs@1:${version}.module_el8.9.0+1+a ${record} fixable`
+    expect(found(bench)).toEqual([row('20.1.0-1', 'A-22')])
+    expect(countsOf(bench, bench.tag)).toMatchObject({ notJudged: 1 })
+    await expectAgreement(bench)
+    await bench.publish({ 'A-20': fix(20) })
+    await bench.judge()
+    expect(found(bench)).toEqual([row('20.1.0-1', 'A-20'), row('20.1.0-1', 'A-22'), row('20.1.0-2', 'A-20')])
+    await expectAgreement(bench)
+  },
+)
+
+longTest(
   'a package without a release has that of the operating system of its SBOM, else the records of all releases',
   async () => {
     const bench = await openTag([BARE], '12.7')

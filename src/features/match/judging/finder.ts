@@ -26,10 +26,10 @@ export function createFinder(source: QuerySource, check: () => void) {
     return Promise.resolve()
   }
   const find = async (question: Question): Promise<Answer> => {
-    const { ecosystem, name, version, by, unless } = question
-    const query = { ecosystem, name, version, pageToken: '' }
+    const { ecosystem, name, version, stream, by, unless } = question
+    const query = { ecosystem, name, version, stream, pageToken: '' }
     const { found, compared, uncompared } = await search(ofPackage, query, { ...bounds, pause })
-    const asked = { ecosystem, name, version: askVersion(version) }
+    const asked = { ecosystem, name, version: askVersion(version), stream }
     const findings = found.flatMap((one): PackageFinding[] => {
       const record = one.parsed ?? parseRecord(one.content)
       const vendor = one.prefixes[0]
@@ -63,7 +63,8 @@ function doubted(likely: Answer, lowest: Answer): Answer {
 
 /** Whether a record is about a package, in whatever version. */
 function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
-  for (const affected of eachObject(record.affected)) if (orderFor(affected, asked, vendor) !== undefined) return true
+  for (const affected of eachObject(record.affected))
+    if (orderFor(record, affected, asked, vendor) !== undefined) return true
   return false
 }
 

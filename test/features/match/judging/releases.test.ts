@@ -1,5 +1,5 @@
 import { surroundingsOf } from '../../../../src/base/identity/surroundings.ts'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { judgeComponents } from '../../../../src/features/match/judging/judge.ts'
 import type { JudgeSource } from '../../../../src/features/match/judging/package-source.ts'
 import { coversAsked, isMeant } from '../../../../src/base/identity/meant.ts'
@@ -7,6 +7,7 @@ import type { SbomComponent } from '../../../../src/documents/sboms/sbom.ts'
 
 interface TestRecord {
   readonly id: string
+  readonly summary?: string
   readonly affected: readonly object[]
 }
 
@@ -21,6 +22,20 @@ const below = (fixed: string, type = 'ECOSYSTEM') => ({
 })
 
 const FROM_4_1 = [{ introduced: '4.1.0' }, { fixed: '4.1.5' }]
+
+/** Module builds say their stream in the summary, or nowhere. */
+const STREAMS: readonly TestRecord[] = [
+  {
+    ...about('NODE-18', ['AlmaLinux:8', 'nodejs', below('1:18.20.2-1.module_el8.9.0+3764+1')]),
+    summary: 'Important: nodejs:18 security update',
+  },
+  {
+    ...about('NODE-20', ['AlmaLinux:8', 'nodejs', below('1:20.12.2-2.module_el8.9.0+3785+2')]),
+    summary: 'Important: nodejs:20 and nodejs-devel:20 security, bug fix, and enhancement update',
+  },
+  about('RUBY', ['Rocky Linux:8', 'ruby', below('2.7.8-139.module+el8.8.0+1243+3')]),
+  about('PERL', ['Rocky Linux:8', 'perl', below('4:5.26.3-422.el8')]),
+]
 
 const RECORDS: readonly TestRecord[] = [
   about('D-11', ['Debian:11', 'openssl', below('1.1.1n-0+deb11u5')]),
@@ -55,6 +70,7 @@ const RECORDS: readonly TestRecord[] = [
   about('GO-1', ['Go', 'a.example/b', below('0.0.0-20220906165146-f3363e06e74c', 'SEMVER')]),
   about('K-1', ['Packagist', 'a/kernel', below('4.4.50')]),
   about('O-1', ['npm', 'open', below('2.0.0', 'SEMVER')]),
+  ...STREAMS,
 ]
 
 const ecosystems = RECORDS.flatMap(({ affected }) =>
@@ -151,6 +167,44 @@ test('an epoch of a source package that is not known is that of the record, and 
   const bind = (version: string) => judged(`sles/bind-utils@1:1.0-1?distro=sles-15.5&upstream=bind-${version}.src.rpm`)
   expect(await bind('9.16.49-1')).toEqual([['S-1'], []])
   expect(await bind('9.16.50-1')).toEqual([[], []])
+})
+
+describe('a build of a module of rpm', () => {
+  const judged = async (purl: string) => {
+    const { findings, notJudged } = await judge(`pkg:rpm/${purl}`)
+    return [...findings.map(({ id, fixed }) => `${id} ${fixed.join()}`), ...notJudged.map(({ code }) => code)]
+  }
+  const node = (version: string, label = '') =>
+    judged(`almalinux/nodejs@1:${version}?distro=almalinux-8${label === '' ? '' : `&${label}`}`)
+  const FIX_18 = 'NODE-18 1:18.20.2-1.module_el8.9.0+3764+1'
+  const FIX_20 = 'NODE-20 1:20.12.2-2.module_el8.9.0+3785+2'
+
+  test('is judged by the records of its stream, where both say it', async () => {
+    const labels = ['rpmmod=nodejs:18:8090020240301:rhel8', 'modularitylabel=nodejs%3A18%3A809%3Arhel8']
+    for (const label of labels) {
+      expect(await node('18.20.1-1.module_el8.9.0+3700+1', label)).toEqual([FIX_18])
+      expect(await node('18.20.4-1.module_el8.9.0+3900+1', label)).toEqual([]) // below the fix of 20
+    }
+    expect(await node('20.11.0-1.module_el8.9.0+3700+2', 'rpmmod=nodejs:20')).toEqual([FIX_20])
+    expect(await node('22.0.0-1.module_el8.9.0+3700+2', 'rpmmod=nodejs:22')).toEqual([])
+  })
+
+  test('is not clear by a fix that may be of another stream', async () => {
+    expect(await node('20.11.0-1.module_el8.9.0+3700+2')).toEqual([FIX_20, 'partly_compared'])
+    expect(await node('20.12.2-2.module_el8.9.0+3785+2')).toEqual(['partly_compared'])
+    expect(await judged('rocky/ruby@3.1.2-1.module+el8.7.0+1+4?distro=rocky-8&rpmmod=ruby:3.1')).toEqual([
+      'not_compared',
+    ])
+    const fixed = ['2.7.8-139.module+el8.8.0+1243+3', '2.7.8-140.module+el8.8.0+9+3', '9-1.module+el8.8.0+1243+3']
+    for (const version of fixed) expect(await judged(`rocky/ruby@${version}?distro=rocky-8`)).toEqual([])
+  })
+
+  test('has other records than what is in no module', async () => {
+    expect(await node('16.20.2-1.el8')).toEqual([])
+    expect(await node('16.20.2')).toEqual([FIX_18, FIX_20]) // it does not say where it is from
+    expect(await judged('rocky/perl@4:5.26.3-421.el8?distro=rocky-8')).toEqual(['PERL 4:5.26.3-422.el8'])
+    expect(await judged('rocky/perl@4:5.24.1-1.module+el8.7.0+1+4?distro=rocky-8')).toEqual([])
+  })
 })
 
 test('a package of CentOS is judged by the records of Red Hat, which is said of it and in the sum', async () => {

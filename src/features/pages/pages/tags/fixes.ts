@@ -80,13 +80,13 @@ function saidOf(record: OsvRecord, vendor: string | undefined, questions: readon
   }
 }
 
-function asked({ ecosystem, name, version }: Question) {
-  return { ecosystem, name, version: askVersion(version) }
+function asked({ ecosystem, name, version, stream }: Question) {
+  return { ecosystem, name, version: askVersion(version), stream }
 }
 
 function isNamed(record: OsvRecord, question: Question, vendor: string | undefined): boolean {
   for (const affected of eachObject(record.affected))
-    if (orderFor(affected, asked(question), vendor) !== undefined) return true
+    if (orderFor(record, affected, asked(question), vendor) !== undefined) return true
   return false
 }
 
