@@ -1,6 +1,6 @@
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { documentsIn, envelopesOf } from '../envelopes.ts'
-import { isCycloneDx, isSpdx2, isSpdx3, membersIn } from '../formats.ts'
+import { isCsaf, isCycloneDx, isOpenVex, isSpdx2, isSpdx3, membersIn } from '../formats.ts'
 import { readCycloneDx } from './cyclonedx.ts'
 import {
   type InputSbom,
@@ -34,9 +34,13 @@ export function readInputSbom(bytes: Buffer): InputSbom {
 export function readSboms(bytes: Buffer): readonly [InputSbom, ...InputSbom[]] {
   if (bytes.length > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
   const { documents } = documentsIn(bytes, SBOM_OPENING)
-  const [first, ...more] = documents.flatMap(membersOf).flatMap((document) => open(document) ?? [])
-  if (first !== undefined) return [first, ...more]
-  throw unreadable(whyNot(documents[0] ?? {}))
+  const opened = documents.map((one) => membersOf(one).flatMap((document) => open(document) ?? []))
+  const [first, ...more] = opened.flat()
+  if (first === undefined) throw unreadable(whyNot(documents[0] ?? {}))
+  for (const [at, document] of documents.entries())
+    if (opened[at]?.length === 0 && !isOtherKind(document))
+      throw unreadable(`number ${at + 1} in its list beside an SBOM cannot be read: ${whyNot(document)}`)
+  return [first, ...more]
 }
 
 /** Returns the SBOM that is a document, in its envelopes; null for none. */
@@ -48,6 +52,14 @@ function open(outermost: Fields): InputSbom | null {
     if (isInSpdx3(document)) return { ...readSpdx3(document), enveloped }
   }
   return null
+}
+
+/** Whether a document lists no packages, whoever wrote it: a statement or VEX, of which an image has several beside its SBOM. */
+function isOtherKind(outermost: Fields): boolean {
+  const all = [...envelopesOf(outermost, SBOM_OPENING)]
+  if (all.some((one) => isOpenVex(membersIn(one)) || isCsaf(one))) return true
+  const type = all.map(({ predicateType }) => textOr(predicateType)).find((text) => text !== '')
+  return type === undefined ? Object.keys(outermost).length === 0 : !/cyclonedx|spdx|syft|bom/i.test(type)
 }
 
 /** Returns the SBOMs in the members in which GitHub's dependency graph and Docker's buildx give them, else the document. */
@@ -62,9 +74,11 @@ export function sbomTooLarge(): string {
   return `it is larger than ${SBOM_BOUNDS.bytes / 2 ** 20} MiB: leave the files out of it, or split it`
 }
 
-function whyNot({ artifacts, predicateType }: Fields): string {
-  if (Array.isArray(artifacts)) return `it is in syft's own format: write it as ${SBOM_FORMATS}`
-  const type = textOr(predicateType)
+function whyNot(outermost: Fields): string {
+  const all = [...envelopesOf(outermost, SBOM_OPENING)]
+  if (all.some(({ artifacts }) => Array.isArray(artifacts)))
+    return `it is in syft's own format: write it as ${SBOM_FORMATS}`
+  const type = all.map(({ predicateType }) => textOr(predicateType)).find((text) => text !== '') ?? ''
   const found = type === '' ? '' : `, but a statement of type ${type.slice(0, 100)}`
   return `it is none${found}: accepted are ${SBOM_FORMATS}`
 }

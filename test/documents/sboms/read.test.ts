@@ -250,6 +250,24 @@ test('an SBOM in a statement, an envelope, a bundle or a list is that SBOM', () 
   expect(() => readInputSbom(Buffer.from(`${JSON.stringify(envelope)}\n{"a`))).toThrow(/not valid JSON/)
 })
 
+test('a document beside an SBOM that may list packages too is refused, and not left out', () => {
+  const syft = { artifacts: [{ name: 'a', version: '1' }], schema: { version: '16.0.0' } }
+  const stated = (predicateType: string, predicate: object) => {
+    const payload = Buffer.from(JSON.stringify({ _type: 'https://in-toto.io/Statement/v1', predicateType, predicate }))
+    return { payloadType: 'application/vnd.in-toto+json', payload: payload.toString('base64') }
+  }
+  const refused: [object, RegExp][] = [
+    [syft, /: number 2 in its list beside an SBOM cannot be read: it is in syft's own format: write it as CycloneDX/],
+    [stated('https://syft.dev/bom', syft), /syft's own format/],
+    [stated('https://spdx.dev/Document', { spdx: 1 }), /a statement of type https:\/\/spdx\.dev\/Document/],
+    [[CYCLONEDX], /number 2 .*it is none/],
+    [{ components: [] }, /number 2 .*it is none/],
+  ]
+  for (const [other, why] of refused) expect(() => read([CYCLONEDX, other])).toThrow(why)
+  const others = [stated('https://slsa.dev/provenance/v1', {}), { '@context': 'https://openvex.dev/ns/v0.2.0' }, {}]
+  expect(read([CYCLONEDX, ...others])).toEqual(read(CYCLONEDX))
+})
+
 test('an SBOM of GitHub or Docker is read from the member that holds it', () => {
   const spdx = { spdxVersion: 'SPDX-2.3', name: 'app', packages: [{ SPDXID: 'a', name: 'a', versionInfo: '1' }] }
   for (const name of ['sbom', 'SPDX']) {
