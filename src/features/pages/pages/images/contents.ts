@@ -22,12 +22,20 @@ const MOST = 20_000
 const MOST_PRODUCTS = 5
 
 /** What is shown of an SBOM: its first components, and the number of all. */
-type ShownSbom = Omit<InputSbom, 'systems'> & { readonly total: number }
+type ShownSbom = Pick<InputSbom, 'format' | 'name' | 'createdAt' | 'components'> & { readonly total: number }
 
-/** The first SBOM of a document. */
+/** The SBOM of a document; of several the components of all, under the names of each. */
 function sbomIn(content: Buffer): ShownSbom {
-  const [sbom] = readSboms(content)
-  return { ...sbom, components: sbom.components.slice(0, MOST), total: sbom.components.length }
+  const sboms = readSboms(content)
+  const joined = (textOf: (one: InputSbom) => string) => sboms.map(textOf).filter(Boolean).join(', ')
+  const components = sboms.flatMap((one) => one.components)
+  return {
+    createdAt: sboms[0].createdAt,
+    format: joined((one) => one.format),
+    name: joined(({ name, version }) => [name, version].filter(Boolean).join(' ')),
+    components: components.slice(0, MOST),
+    total: components.length,
+  }
 }
 
 /** What is shown of a VEX document: its first statements, and the number of all. */
@@ -94,10 +102,7 @@ function sbomBlocks(call: PageCall, document: ShownDocument, further: Further): 
   const at = numberOf(call.query, 'at') ?? 0
   const fitting = wanted === '' ? found.components : found.components.filter((one) => fits(one, wanted))
   const { format, createdAt, total, components } = found
-  const subject = [found.name, found.version]
-    .map((text) => clip(text))
-    .join(' ')
-    .trim()
+  const subject = clip(found.name)
   const read = components.length < total ? ` Of the first ${grouped(components.length)}.` : ''
   const among = wanted === '' ? '' : ` contain “${clip(wanted, 100)}”`
   const action = further({})
