@@ -9,7 +9,7 @@ export function notesOf({ counts, withoutRecords }: Pick<MatchResult, 'counts' |
   const notes: string[] = []
   if (withoutRecords.length > 0)
     notes.push(
-      `no record here is about ${counted(withoutRecords.length, 'package')}, in whatever version (${listed(withoutRecords)}): a misspelt name looks the same`,
+      `no record here is about ${counted(withoutRecords.length, 'package')}, in whatever version (${listed(withoutRecords)}): a misspelt name looks the same${withoutRecords.some(isBelowModule) ? ', and a Go package in place of its module' : ''}`,
     )
   if (allReleases > 0)
     notes.push(
@@ -26,12 +26,26 @@ export function notesOf({ counts, withoutRecords }: Pick<MatchResult, 'counts' |
   return notes
 }
 
+/** Whether a package URL of Go names more than a repository: a folder of it may be a module of its own, or a package of one. */
+function isBelowModule(purl: string): boolean {
+  return /^pkg:golang\/[^/@?#]+\/[^/@?#]+\/[^/@?#]+\/(?!v\d+(?:[@?#]|$))[^@?#]/.test(purl)
+}
+
 function wereJudged(count: number): string {
   return counted(count, 'package was judged', 'packages were judged')
 }
 
 function their(count: number): string {
   return nounOf(count, 'its', 'their')
+}
+
+/** Says of components that are not judged how many there are, for each reason, and names the first. */
+export function unjudgedWords(notJudged: MatchResult['notJudged']): { count: number; reason: string; names: string }[] {
+  return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => ({
+    count: ones.length,
+    reason,
+    names: listed(ones.map(({ name, purl }) => purl ?? name)),
+  }))
 }
 
 /** Says how a finding was found where that was not by the component's own name; '' for others. */

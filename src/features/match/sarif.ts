@@ -4,7 +4,7 @@ import { VERSION } from '../../base/version.ts'
 import { signatureText } from '../../base/domain/artifacts/signature.ts'
 import type { MatchFinding, SuppressedFinding } from './judging/finding.ts'
 import type { VexReason } from '../../documents/vex/apply.ts'
-import { foundByWords, notesOf } from './notes.ts'
+import { foundByWords, notesOf, unjudgedWords } from './notes.ts'
 import type { MatchResult } from './result.ts'
 import { type Level, disagrees } from '../../documents/records/severity.ts'
 
@@ -117,9 +117,8 @@ function suppressionOf(reason: VexReason): object {
 
 function notificationsOf(result: MatchResult): object[] {
   const { notJudged, gaps } = result
-  const reasons = [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => {
-    const text = `${counted(ones.length, 'component was', 'components were')} not judged, or not completely: ${reason}`
-    return text
+  const reasons = unjudgedWords(notJudged).map(({ count, reason, names }) => {
+    return `${counted(count, 'component was', 'components were')} not judged, or not completely (${names}): ${reason}`
   })
   const texts = [...gaps.map(({ reason }) => reason), ...notesOf(result), ...reasons]
   return texts.map((text) => ({ level: 'warning', message: { text } }))

@@ -4,7 +4,7 @@ import { toIso } from '../../base/time.ts'
 import { VERSION } from '../../base/version.ts'
 import { donePatches, isFixable } from './judging/patches.ts'
 import type { MatchFinding, MatchedComponent, SuppressedFinding } from './judging/finding.ts'
-import { foundByWords, notesOf } from './notes.ts'
+import { foundByWords, notesOf, unjudgedWords } from './notes.ts'
 import type { MatchResult } from './result.ts'
 import { type Severity, ratingOf } from '../../documents/records/severity.ts'
 
@@ -58,9 +58,9 @@ function noteProperties(result: MatchResult) {
 }
 
 function notJudgedProperties({ notJudged }: MatchResult) {
-  return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => ({
+  return unjudgedWords(notJudged).map(({ count, reason, names }) => ({
     name: 'patchmirror:notJudged',
-    value: `${ones.length}: ${reason}`,
+    value: `${count}: ${reason} (${names})`,
   }))
 }
 

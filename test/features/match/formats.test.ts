@@ -126,7 +126,7 @@ test('a vulnerability report names each vulnerability once, with all components 
       component: { name: 'app' },
       properties: expect.arrayContaining([
         { name: 'patchmirror:snapshot:id', value: 'abc' },
-        { name: 'patchmirror:notJudged', value: '1: no purl' },
+        { name: 'patchmirror:notJudged', value: '1: no purl (c)' },
       ]) as unknown,
     },
     components: [
@@ -204,6 +204,22 @@ test('where the word of a record and its score are of different levels, both for
   expect(sarifReport(odd, 'x')).toMatchObject({
     runs: [{ tool: { driver: { rules: [{ id: 'G-4', properties }, {}] } } }],
   })
+})
+
+test('both formats name components that are not judged, and say that a Go package may stand for its module', () => {
+  const texts = (withoutRecords: readonly string[]) => {
+    const { runs } = sarifReport({ ...RESULT, withoutRecords }, 'x') as {
+      runs: { invocations: { toolExecutionNotifications: { message: { text: string } }[] }[] }[]
+    }
+    return runs[0]?.invocations[0]?.toolExecutionNotifications.map(({ message }) => message.text)
+  }
+  const missing = (purl: string, more = '') =>
+    `no record here is about 1 package, in whatever version (${purl}): a misspelt name looks the same${more}`
+  const unjudged = '1 component was not judged, or not completely (c): no purl'
+  for (const purl of ['pkg:golang/a.example/b/c@v1', 'pkg:golang/a.example/b/c/v2@v2.0.0', 'pkg:npm/%40a/b@1'])
+    expect(texts([purl])).toEqual([missing(purl), unjudged])
+  const below = 'pkg:golang/a.example/b/c/d@v1'
+  expect(texts([below])).toEqual([missing(below, ', and a Go package in place of its module'), unjudged])
 })
 
 test('a SARIF report has a rule for each vulnerability and a result for each finding', () => {
