@@ -366,7 +366,10 @@ describe('match', () => {
     expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 0])
     const none = file('none.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [] })
     const unread = file('unread.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('file')] })
+    const odd = [component('a', 'pkg:npm/lodahs@4.17.20'), component('b', 'pkg:npm/lodash@workspace:1')]
+    const misspelt = file('misspelt.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: odd })
     for (const [of, why] of [
+      [misspelt, 'no package of the SBOM was wholly compared with any record'],
       [none, 'has no components'],
       [unread, 'has no component that could be judged'],
     ] as const) {

@@ -2,7 +2,7 @@ import { differentSystems } from '../../base/identity/surroundings.ts'
 import { describeMissing } from '../../server/snapshot/missing.ts'
 import { counted, nounOf, plainText } from '../../base/text.ts'
 import { NO_AGE, ageSecondsOf } from '../../base/domain/sources.ts'
-import { NO_COMPONENTS, VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
+import { NONE_COMPARED, NO_COMPONENTS, VEX_GAP, sbomGapWords } from '../../store/findings/words.ts'
 import type { MatchPatches } from './judging/finding.ts'
 import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
 
@@ -10,6 +10,8 @@ interface JudgedBy {
   /** Packages of the SBOM, and those of them that were judged, completely or in part. */
   readonly packages: number
   readonly judged: number
+  /** Whether anything was found, or a package compared with all records about it, of which there is one. */
+  readonly isCompared: boolean
   readonly snapshot: MatchSnapshot
   readonly vex: MatchVex
   /** Whether the VEX of a tag that the SBOM may be of is damaged, or could not be fetched; absent: no. */
@@ -32,7 +34,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const { snapshot, vex, patches } = by
   const isVexAhead = vex.asOf !== null && ageSecondsOf(Date.parse(vex.asOf), now) === null
   const gaps: readonly [MatchGap['code'], string | null][] = [
-    ['components', by.judged > 0 ? null : describeUnjudged(by.packages)],
+    ['components', describeUnjudged(by)],
     ['sbom', by.incomplete === undefined ? null : sbomGapWords(by.incomplete)],
     ['sbom', by.ofAnother ?? null],
     ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
@@ -48,8 +50,9 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   return gaps.flatMap(([code, reason]) => (reason === null ? [] : [{ code, reason }]))
 }
 
-function describeUnjudged(packages: number): string {
+function describeUnjudged({ packages, judged, isCompared }: JudgedBy): string | null {
   if (packages === 0) return NO_COMPONENTS
+  if (judged > 0) return isCompared ? null : NONE_COMPARED
   return 'the SBOM has no component that could be judged: nothing is known about its vulnerabilities'
 }
 

@@ -98,7 +98,7 @@ async function matchSbom(
   }, served)
   for (const one of suppressed) add(one.vex)
   for (const one of findings) for (const patch of one.patches) add(patch)
-  const { packages, notJudged, allReleases, binaryNameOnly, rebuilt, unreadReleases, withoutRecords } = judged
+  const { packages, notJudged, allReleases, binaryNameOnly, rebuilt, unreadReleases, withoutRecords, compared } = judged
   const partEcosystems = partOf(
     shortReads.during(() => scopeOf(shortReads.reads), served),
     judged.ecosystems,
@@ -117,6 +117,7 @@ async function matchSbom(
   const judgedBy = {
     packages,
     judged: packages - unjudged,
+    isCompared: compared + judged.findings.length > 0,
     snapshot,
     vex,
     isOwnUnknown,

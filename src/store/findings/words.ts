@@ -39,8 +39,12 @@ function recordGapWords(
   const { packages, notJudged, unrecorded, findings } = counts
   if (packages > notJudged + unrecorded || findings > 0) return null
   if (packages === 0) return NO_COMPONENTS
-  return 'no package of the SBOM was wholly compared with any record: that nothing was found says nothing of its vulnerabilities'
+  return NONE_COMPARED
 }
+
+/** Says that nothing was found because nothing was compared. */
+export const NONE_COMPARED =
+  'no package of the SBOM was wholly compared with any record: that nothing was found says nothing of its vulnerabilities'
 
 /** Says that an SBOM is empty. */
 export const NO_COMPONENTS = 'the SBOM has no components: nothing is known about its vulnerabilities'

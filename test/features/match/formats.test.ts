@@ -265,7 +265,7 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
   expect(new Set(prints).size).toBe(5)
 })
 
-const NOTHING_NAMED = { packages: 1, judged: 1, systems: [], unreadReleases: [], partEcosystems: [] }
+const NOTHING_NAMED = { packages: 1, judged: 1, isCompared: true, systems: [], unreadReleases: [], partEcosystems: [] }
 
 test('VEX that is dated later than the clock is a gap, also where the records are not', () => {
   const now = Date.parse('2026-07-02T00:00:00Z')
@@ -355,6 +355,10 @@ test('an SBOM of which no component was judged has a gap', () => {
   expect(reasonOf(2)).toContainEqual({
     code: 'components',
     reason: expect.stringContaining('has no component that could be judged') as string,
+  })
+  expect(gapsOf({ ...RESULT, ...NOTHING_NAMED, isCompared: false }, 0)).toContainEqual({
+    code: 'components',
+    reason: expect.stringContaining('was wholly compared with any record') as string,
   })
 })
 

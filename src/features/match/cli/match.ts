@@ -20,6 +20,7 @@ import { print, printJson, settings, warn } from '../../../cli/context.ts'
 import { closing } from '../../../cli/store-reads.ts'
 import { ageSecondsOf } from '../../../base/domain/sources.ts'
 import { LEVELS, disagrees } from '../../../documents/records/severity.ts'
+import { NONE_COMPARED } from '../../../store/findings/words.ts'
 import { isPresent } from '../../../base/files.ts'
 import type { InputSbom } from '../../../documents/sboms/sbom.ts'
 import { sbomsOfTag } from '../../lookup/tag-sbom.ts'
@@ -306,7 +307,7 @@ function headline({ sbom, counts, gaps }: MatchResult): string {
   const what = `${visible(sbom.format)}, ${name}: ${counted(packages, 'package')}`
   const ruledOut = suppressed === 0 ? '' : `; ${suppressed} ruled out by VEX`
   const rest = notJudged === 0 ? ruledOut : `${ruledOut}; ${notJudged} not judged, or not completely`
-  if (gaps.some(({ code }) => code === 'components')) return `${what}, none judged`
+  if (gaps.some(({ code, reason }) => code === 'components' && reason !== NONE_COMPARED)) return `${what}, none judged`
   if (findings === 0) return `${what}, no findings${rest}`
   return `${what}, ${counted(findings, 'finding')} in ${vulnerable} of them (${parts.join(', ')}); ${fixable} with a fix${rest}`
 }

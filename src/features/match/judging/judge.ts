@@ -27,6 +27,8 @@ interface Judged {
   readonly ecosystems: readonly string[]
   /** Package URLs of those that no record is about, in whatever version. */
   readonly withoutRecords: readonly string[]
+  /** Packages that were compared with every record about them, of which there is one. */
+  readonly compared: number
   /** The worst first. */
   readonly findings: readonly MatchFinding[]
   readonly notJudged: readonly NotJudged[]
@@ -158,11 +160,13 @@ function isUnrecorded({ why, comparison }: Judging): boolean {
 function answerOf(judging: readonly Judging[], add: (part: object) => void) {
   const findings: MatchFinding[] = []
   const notJudged: NotJudged[] = []
+  let wholly = 0
   const withoutRecords = judging.filter(isUnrecorded).flatMap(({ component: { purl } }) => purl ?? [])
   add(withoutRecords)
   for (const { component, identity, why, found, comparison } of judging) {
     const uncompared = identity === null ? null : whyUncompared(identity, comparison)
     const reason = why ?? uncompared
+    if (reason === null && comparison.compared > 0) wholly++
     if (reason !== null) {
       const one = { ...component, ...reason }
       add(one)
@@ -175,7 +179,7 @@ function answerOf(judging: readonly Judging[], add: (part: object) => void) {
     }
   }
   findings.sort(compareFindings)
-  return { findings, notJudged, withoutRecords }
+  return { findings, notJudged, withoutRecords, compared: wholly }
 }
 
 function compareFindings(one: MatchFinding, other: MatchFinding): number {
