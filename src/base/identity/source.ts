@@ -17,7 +17,7 @@ export function sourcePackageOf(url: ParsedUrl, stated: SourcePackage | null, ve
   const source = named ?? stated
   if (source === null || source.name === '') return null
   const known = source.version || (stated?.name === source.name ? stated.version : '')
-  return { name: source.name, version: withEpoch(known, ownVersion(url.type, version)) }
+  return { name: source.name, version: withEpoch(url.type, known, ownVersion(url.type, version)) }
 }
 
 /**
@@ -41,11 +41,13 @@ const FORMS = [/^(.+)-([^-]+-[^-]+)\.(?:no)?src\.rpm$/, /^([^+]+)\+\((.+)\)$/, /
 const RPM_FILE = /^(.+)-(\d[^-]*-\d[^-]*?)(?:\.(?:no)?src)?$/
 
 /**
- * Returns the version of a source with its epoch; `own`: that of the package, which the source has where none is named. A version
- * that is named without an epoch has that of the package where it is the same: packages of one source inherit it all.
+ * Returns the version of a source with its epoch; `own`: that of the package, which the source has where none is named. Of rpm, whose
+ * file names have no epoch, one that is named without it has that of the package where it is the same: packages of one source inherit
+ * it all. In dpkg it has none: `bsdutils` 1:2.38.1-5 is built from `util-linux` 2.38.1-5.
  */
-function withEpoch(named: string, own: string): string {
+function withEpoch(type: string, named: string, own: string): string {
   if (named === '') return own
+  if (type !== 'rpm') return named
   const epoch = /^\d+:/.exec(own)?.[0] ?? ''
   return epoch !== '' && own === epoch + named ? own : named
 }

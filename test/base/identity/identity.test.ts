@@ -121,13 +121,14 @@ describe('the source package of a component', () => {
     expect(version('3.0.7-28.el9', stated)).toBe('3.0.7-28.el9')
   })
 
-  test('of deb has the epoch of the package where its version is the same, and its own where it is another', () => {
+  test('of deb has the epoch of the package where no version is named: dpkg names one where it is another, if by the epoch alone', () => {
     const version = (path: string, source: ComponentFacts['source'] = null) =>
       identityOf({ purl: `pkg:deb/debian/${path}`, source }).source?.version
-    const stated = { name: 'b', version: '1.2-3' }
-    expect(version('a@1.2-3?epoch=1', stated)).toBe('1:1.2-3')
-    expect(version('a@1%3A1.2-3%2Bb1', stated)).toBe('1:1.2-3')
-    expect(version('a@1.2-3?epoch=1&upstream=b%401.2-3')).toBe('1:1.2-3')
+    const util = { name: 'util-linux', version: '2.38.1-5' }
+    expect(version('bsdutils@2.38.1-5%2Bb1?epoch=1', util)).toBe('2.38.1-5')
+    expect(version('bsdutils@1:2.38.1-5?upstream=util-linux%402.38.1-5')).toBe('2.38.1-5')
+    expect(version('a@1%3A1.2-3%2Bb1', { name: 'b', version: '1:1.2-3' })).toBe('1:1.2-3')
+    expect(version('a@1.2-3?epoch=1&upstream=b')).toBe('1:1.2-3')
     expect(version('gcc@4:12.2.0-3?upstream=gcc-defaults%401.203')).toBe('1.203')
   })
 
