@@ -61,11 +61,14 @@ export type Uncompared =
   | 'epoch'
   /** It is one of several versions, and the record tells these apart. */
   | 'open'
-  /** It was built for a module, and is above a fix that may be of another stream. */
+  /** It was built for a module, and the fix may be of another stream of that. */
   | 'stream'
 
-/** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
-export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
+/**
+ * What a record says about a package in a version; `likely`: affected, where the fix is of its stream, which is not known; `other`:
+ * nothing, it is about other packages or withdrawn.
+ */
+export type VersionVerdict = 'affected' | 'likely' | 'clear' | 'other' | Uncompared
 
 /**
  * Evaluates whether a record affects a package in a version, as the OSV schema defines: listed among `versions`, or inside
@@ -85,12 +88,14 @@ export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Ste
     if (order === undefined) continue
     const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
     const own = yield* isAffected(part, asked.version, order, pace)
-    if (own === 'affected') return own
+    const isOfStream = buildOf(record, affected, asked, order) === 'same'
+    if (own === 'affected' && isOfStream) return own
+    if (own === 'affected') verdict = 'likely'
     if (verdict !== 'other' && verdict !== 'clear') continue
     verdict = own
     if (own !== 'clear') continue
     if (beginning !== null && namesWithin(affected, beginning)) verdict = 'open'
-    else if (buildOf(record, affected, asked, order) === 'open') verdict = 'stream'
+    else if (!isOfStream) verdict = 'stream'
   }
   return verdict
 }
@@ -149,7 +154,7 @@ export function* isAffected(
   version: AskedVersion,
   order: VersionOrder | null,
   pace: Pace,
-): Steps<Exclude<VersionVerdict, 'other'>> {
+): Steps<Exclude<VersionVerdict, 'other' | 'likely'>> {
   if (version.text === '') return 'affected'
   const { versions, ranges } = affected
   if (yield* isListed(versions, version, order, pace)) return 'affected'
@@ -205,7 +210,7 @@ function* isInside(
   version: AskedVersion,
   own: VersionOrder | null,
   pace: Pace,
-): Steps<Exclude<VersionVerdict, 'other'>> {
+): Steps<Exclude<VersionVerdict, 'other' | 'likely'>> {
   if (pace.isOver()) yield
   const { type, events } = range
   if (type === 'GIT') return 'commits'

@@ -53,7 +53,7 @@ export interface ResultPage {
   readonly next: string
   /** Records about the package that were compared with the version, on this page. */
   readonly compared: number
-  /** Those that could not be, by their ids, and why. */
+  /** Those that could not be, or not for certain, by their ids, and why. */
   readonly uncompared: ReadonlyMap<string, Uncompared>
 }
 
@@ -120,9 +120,11 @@ async function goOn(
     const parsed = record.parsed ?? parseRecord(record.content)
     const verdict = await interleave(concerns(parsed, asked, record.prefixes[0]), bounds)
     if (verdict === 'other') continue
-    if (verdict === 'affected' || verdict === 'clear') walk.compared++
+    const isFound = verdict === 'affected' || verdict === 'likely'
+    if (isFound || verdict === 'clear') walk.compared++
     else walk.uncompared.set(id, verdict)
-    if (verdict !== 'affected') continue
+    if (verdict === 'likely') walk.uncompared.set(id, 'stream')
+    if (!isFound) continue
     const modified = typeof parsed.modified === 'string' ? parsed.modified : null
     const result = resultOf(record)
     walk.bytes += result.content.length

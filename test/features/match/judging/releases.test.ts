@@ -191,6 +191,7 @@ describe('a build of a module of rpm', () => {
 
   test('is not clear by a fix that may be of another stream', async () => {
     expect(await node('20.11.0-1.module_el8.9.0+3700+2')).toEqual([FIX_20, 'partly_compared'])
+    expect(await node('18.20.2-1.module_el8.9.0+3764+1')).toEqual([FIX_20, 'partly_compared'])
     expect(await node('20.12.2-2.module_el8.9.0+3785+2')).toEqual(['partly_compared'])
     expect(await judged('rocky/ruby@3.1.2-1.module+el8.7.0+1+4?distro=rocky-8&rpmmod=ruby:3.1')).toEqual([
       'not_compared',
