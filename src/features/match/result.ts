@@ -41,7 +41,7 @@ export interface MatchSnapshot extends MissingParts {
 /** What this mirror does not know, so that findings may be missing or wrong. */
 export interface MatchGap {
   /**
-   * `components`: no component was judged. `sbom`, `age` and `records` are about all findings, `vex` about what it rules out, `patches` about what is
+   * `components`: no component was judged, or compared with any record. `sbom`, `age` and `records` are about all findings, `vex` about what it rules out, `patches` about what is
    * fixable, `release` about what is found too much.
    */
   readonly code: 'components' | 'sbom' | 'age' | 'records' | 'vex' | 'patches' | 'release'
