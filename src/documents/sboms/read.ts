@@ -54,7 +54,7 @@ function open(outermost: Fields): InputSbom | null {
   return null
 }
 
-/** Whether a document lists no packages, whoever wrote it: a statement or VEX, of which an image has several beside its SBOM. */
+/** Whether a document is one that lists no packages: a statement or VEX, of which an image has several beside its SBOM. */
 function isOtherKind(outermost: Fields): boolean {
   const all = [...envelopesOf(outermost, SBOM_OPENING)]
   if (all.some((one) => isOpenVex(membersIn(one)) || isCsaf(one))) return true
