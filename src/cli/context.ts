@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { isReader } from '../base/domain/sources.ts'
 import { isObject } from '../base/json/objects.ts'
 import { toIso } from '../base/time.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
@@ -117,10 +118,10 @@ export function isServed(dataDir: string): boolean {
 }
 
 /** How a mirror gets its first data: from its fleet, by a sync where it has an upstream, else by a bundle. */
-export function firstStep({ upstream, fleet }: LoadedConfig['config']): string {
-  if (fleet.url !== null && fleet.role === 'reader')
+export function firstStep(config: LoadedConfig['config']): string {
+  if (isReader(config))
     return 'run "patchmirror serve", which fetches what the fleet published ("patchmirror fleet status --log" lists it)'
-  return upstream.apiRoot === null
+  return config.upstream.apiRoot === null
     ? 'name the settings of the mirror with --config FILE, import a bundle ("patchmirror bundle import FILE"), or set upstream.apiRoot and sync'
     : 'run "patchmirror sync"'
 }

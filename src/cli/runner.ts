@@ -2,7 +2,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../base/errors.ts'
 import { VERSION } from '../base/version.ts'
-import { SOURCES, SWITCHES, type SourceName, activeSources, isPrivateSource } from '../base/domain/sources.ts'
+import { SOURCES, SWITCHES, type SourceName, activeSources, isPrivateSource, isReader } from '../base/domain/sources.ts'
 import { NEW_DATABASE } from '../store/database/faults.ts'
 import { describeMissing } from '../store/database/unread.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
@@ -12,7 +12,6 @@ import { createUpstream } from '../upstream/surfaces.ts'
 import { STOPPING, note, warn } from './context.ts'
 import { inTurn } from './own-turn.ts'
 import type { Feature } from '../daemon/feature.ts'
-import { refuseReader } from './reader.ts'
 
 /**
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`
@@ -31,6 +30,16 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
   if (off === undefined) return named
   const why = isPrivateSource(off) ? `: ${SWITCHES[off]}` : ''
   throw new MirrorError('config', `the source ${off} is switched off${why}`)
+}
+
+/** Throws `config` for a reader of a fleet: what it fetched itself would be replaced by the next generation, and never served. */
+export function refuseReader(config: Pick<Config, 'fleet'>): void {
+  if (!isReader(config)) return
+  throw new MirrorError(
+    'config',
+    'fleet.role: reader: this mirror gets its data from fleet.url and never asks upstream. Run the command on the mirror that leads ' +
+      '("patchmirror fleet status" names it)',
+  )
 }
 
 /** Warns where the database was lost, before an empty one is made in its place. */

@@ -33,6 +33,7 @@ export function scrubOf(bench: Bench, more: Partial<ScrubOptions> = {}): Scrubbe
   const scrub = startScrub({
     config,
     log: { info: say, warn: say, error: say, debug: say } as unknown as ScrubOptions['log'],
+    now: Date.now,
     reads: { live: createReads(db) },
     thread: {
       request: async ({ source, ...request }) => ({ report: await bench.run(source, request) }),

@@ -1,4 +1,5 @@
-import { NO_CATALOG, type VerifyReport, verifyStore } from '../../src/sync/verify/verify.ts'
+import { NO_CATALOG, type VerifyReport } from '../../src/sync/verify/report.ts'
+import { verifyStore } from '../../src/sync/verify/verify.ts'
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

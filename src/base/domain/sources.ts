@@ -18,8 +18,13 @@ export function activeSources({ upstream, oauth, identity, catalog }: SyncSettin
 }
 
 /** Reports whether a mirror with these settings may sync from an upstream: a reader of a fleet never does. */
-export function maySync({ upstream, fleet }: Config): boolean {
-  return upstream.apiRoot !== null && (fleet.url === null || fleet.role !== 'reader')
+export function maySync(config: Pick<Config, 'upstream' | 'fleet'>): boolean {
+  return config.upstream.apiRoot !== null && !isReader(config)
+}
+
+/** Reports whether a mirror gets its data from its fleet alone. */
+export function isReader({ fleet }: Pick<Config, 'fleet'>): boolean {
+  return fleet.url !== null && fleet.role === 'reader'
 }
 
 /**

@@ -7,7 +7,7 @@ import { makeFolder, syncFolder } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
 import { VERSION } from '../../base/version.ts'
-import { type SourceName, SOURCES, activeSources } from '../../base/domain/sources.ts'
+import { type SourceName, SOURCES, activeSources, maySync } from '../../base/domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { databasePath, openWriter } from '../../store/database/open.ts'
 import { type Salvage, asideOf, beginRepair, keptAs, moveLog, putRepaired, salvageInto } from '../../store/salvage.ts'
@@ -15,7 +15,6 @@ import { repairedPath, repairingDir } from '../../store/database/unfinished.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
 import { createProgress } from '../progress.ts'
-import { asksUpstream } from '../reader.ts'
 import { withRunner } from '../runner.ts'
 import { closing, withReads } from '../store-reads.ts'
 import { describe, runsExitCode } from './sync.ts'
@@ -41,7 +40,7 @@ export function moveDamaged(dataDir: string, path: string): void {
  */
 export async function rebuildMirror(loaded: LoadedConfig, features: readonly Feature[]): Promise<number> {
   const { config } = loaded
-  if (asksUpstream(config)) await refuseWithoutService(loaded)
+  if (maySync(config)) await refuseWithoutService(loaded)
   else await refuseUnfilled(config, features)
   const lock = acquireLock(config.data.dir, 'serve')
   try {
@@ -80,7 +79,7 @@ async function mirrorSources(
   features: readonly Feature[],
   sources: readonly SourceName[],
 ): Promise<number> {
-  return asksUpstream(loaded.config) ? mirrorAgain(loaded, features, sources) : awaitBundle(loaded)
+  return maySync(loaded.config) ? mirrorAgain(loaded, features, sources) : awaitBundle(loaded)
 }
 
 /** Longest time until the service answers, milliseconds. */
@@ -147,7 +146,7 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
 
 /** Returns what a repair mirrors again; a bundle has any of them. */
 function sourcesToMirror(config: Omit<Config, 'data'>): readonly SourceName[] {
-  return asksUpstream(config) ? activeSources(config) : SOURCES
+  return maySync(config) ? activeSources(config) : SOURCES
 }
 
 async function mirrorAgain(

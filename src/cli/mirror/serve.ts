@@ -10,6 +10,7 @@ import { HIDE_KEYS, warnOfPlainKeys } from '../../config/rules/plain-keys.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { SETTINGS } from '../../config/settings.ts'
+import { isReader } from '../../base/domain/sources.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { goOffline } from '../../base/offline.ts'
 import { serviceManager } from '../../base/service-manager.ts'
@@ -134,11 +135,6 @@ function connectionIn(config: Config): string | null {
   if (watchedTag(config.bundle) !== null)
     return 'bundle.inbox names a registry, and without upstream.apiRoot no service is asked'
   return relayUrls(config.relay).length === 0 ? null : 'relay.targets names receivers'
-}
-
-/** A reader of a fleet gets all its data from the object store. */
-function isReader({ fleet }: Config): boolean {
-  return fleet.url !== null && fleet.role === 'reader'
 }
 
 function isBelowGap({ bundle, data }: Config): boolean {

@@ -14,24 +14,24 @@ import { databasePath, inboxPath, openReader } from '../../store/database/open.t
 import type { Writes } from '../../store/writes.ts'
 import { whyUnread } from '../../store/database/unread.ts'
 import type { Run } from '../../store/runs/runs.ts'
-import type { RunRequest } from '../../sync/context.ts'
 import { noteRepaired } from '../../store/notes.ts'
-import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {
   type VerifyReport,
-  damagedSources,
+  damageIn,
   isArchiveAlone,
   isArchiveDamaged,
+  isCatalogDamaged,
   isSoundVerdict,
+  noteVerified,
+  repairRequests,
   reportOfUnread,
-  verifyStore,
-} from '../../sync/verify/verify.ts'
-import { type SourceName, SWITCHES, activeSources } from '../../base/domain/sources.ts'
+} from '../../sync/verify/report.ts'
+import { verifyStore } from '../../sync/verify/verify.ts'
+import { type SourceName, SWITCHES, activeSources, maySync } from '../../base/domain/sources.ts'
 import { checkDerived, loadDerived } from '../../daemon/derived.ts'
 import type { DerivedData, Feature } from '../../daemon/feature.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
-import { asksUpstream } from '../reader.ts'
 import { withRunner } from '../runner.ts'
 import { finishReplacing, keptAs, listRepairLeft } from '../../store/salvage.ts'
 import { continueRepair, moveDamaged, rebuildMirror } from './rebuild.ts'
@@ -85,7 +85,7 @@ function sourcesLeft({ config }: LoadedConfig, report: VerifyReport): readonly S
   if (report.structure.length > 0) return []
   const db = openReader(config.data.dir)
   const left = db === null ? [] : closing(db, () => listRepairLeft(db))
-  if (!asksUpstream(config)) return report.sources.length === 0 ? left : []
+  if (!maySync(config)) return report.sources.length === 0 ? left : []
   const active = activeSources(config)
   return left.filter((source) => active.includes(source))
 }
@@ -106,7 +106,7 @@ function withSettings(
   left: readonly SourceName[],
 ): LoadedConfig {
   const isDamaged = !isSoundVerdict(report)
-  const fetches = (isDamaged || left.length > 0) && asksUpstream(loaded.config)
+  const fetches = (isDamaged || left.length > 0) && maySync(loaded.config)
   return fetches ? settings(options, true, repairFiles(report, left)) : loaded
 }
 
@@ -138,8 +138,7 @@ function removeDamaged(dataDir: string, others: readonly InspectedDatabase[]): v
 
 /** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
 function repairFiles(report: VerifyReport, left: readonly SourceName[]): readonly string[] {
-  const { catalog } = damagedSources(report)
-  return sourceFiles(catalog || left.length > 0 || report.structure.length > 0 ? [] : ['osv', 'feeds'])
+  return sourceFiles(isCatalogDamaged(report) || left.length > 0 || report.structure.length > 0 ? [] : ['osv', 'feeds'])
 }
 
 function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
@@ -153,7 +152,7 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
     return `run "patchmirror doctor --data --repair" ${what}`
   }
   if (isArchiveAlone(report)) return 'run "patchmirror doctor --data --repair" to rebuild the archive from the records'
-  if (asksUpstream(config)) return `run "patchmirror doctor --data --repair" to fetch what is damaged again${versions}`
+  if (maySync(config)) return `run "patchmirror doctor --data --repair" to fetch what is damaged again${versions}`
   return config.fleet.url === null ? NO_UPSTREAM : damageAdvice(databasePath(config.data.dir))
 }
 
@@ -169,7 +168,7 @@ interface ToRepair {
 
 /** Repairs the stored data first, then what is derived from it. */
 async function repair(loaded: LoadedConfig, { report, left, features }: ToRepair): Promise<number> {
-  const hasUpstream = asksUpstream(loaded.config)
+  const hasUpstream = maySync(loaded.config)
   const isFilled = !hasUpstream && loaded.config.fleet.url !== null // a fleet brings all or nothing
   const repairAll = (): Promise<number> =>
     report.structure.length > 0 || isFilled ? rebuildMirror(loaded, features) : repairSource(loaded, features, report)
@@ -302,22 +301,13 @@ function named(lines: readonly string[]): string[] {
 /** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
 async function repairSource(loaded: LoadedConfig, features: readonly Feature[], report: VerifyReport): Promise<number> {
   const display = createProgress(false)
-  const reports = await withRunner(loaded, features, display.show, async (runner, store) => {
-    const common = { kind: 'repair', trigger: 'command', full: true } as const
-    const osv: RunRequest = { ...common, source: 'osv', suspectIds: report.damagedRecords }
-    const feeds: RunRequest = { ...common, source: 'feeds' }
-    const { feeds: feedsDamaged, osv: osvDamaged, catalog } = damagedSources(report)
+  const reports = await withRunner(loaded, features, display.show, async (runner) => {
     const done: Run[] = []
-    if (osvDamaged) done.push(await runner.run(osv))
-    if (feedsDamaged) done.push(await runner.run(feeds))
-    if (!catalog) return done
-    await store.exclusive(() => store.catalog.invalidate(report.catalog))
-    const sources = activeSources(loaded.config)
-    for (const source of ['catalog', 'identity'] as const)
-      if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))
-    if (!sources.includes('catalog')) print(`what is damaged of the catalog was not fetched again: ${SWITCHES.catalog}`)
+    for (const request of repairRequests(report, loaded.config, 'command')) done.push(await runner.run(request))
     return done
   })
+  if (isCatalogDamaged(report) && !activeSources(loaded.config).includes('catalog'))
+    print(`what is damaged of the catalog was not fetched again: ${SWITCHES.catalog}`)
   display.finish()
   for (const report of reports) print(describe(report))
   const after = await examine(loaded.config.data.dir)

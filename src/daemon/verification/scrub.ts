@@ -3,13 +3,12 @@ import { messageOf } from '../../base/errors.ts'
 import type { Logger } from '../../base/log.ts'
 import { counted } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
-import { SOURCES, activeSources } from '../../base/domain/sources.ts'
+import { SOURCES } from '../../base/domain/sources.ts'
 import { noteVerification, readLastVerification } from '../../store/notes.ts'
 import type { PinnedReads } from '../../store/reads.ts'
-import type { RunRequest } from '../../sync/context.ts'
 import { type Schedule, startSchedule } from '../../sync/schedule.ts'
 import type { SyncThread } from '../../sync/thread.ts'
-import { noteVerified } from '../../sync/verify/noted.ts'
+import { noteVerified, repairRequests } from '../../sync/verify/report.ts'
 import { type RunningTask, startTask } from '../../base/threads/task.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { ScrubReport, ScrubTask } from './task.ts'
@@ -18,7 +17,7 @@ import type { ScrubReport, ScrubTask } from './task.ts'
 export interface ScrubOptions {
   readonly config: Config
   readonly log: Pick<Logger, 'info' | 'warn' | 'error' | 'debug'>
-  readonly now?: () => number
+  readonly now: () => number
   readonly reads: Pick<PinnedReads, 'live'>
   readonly thread: Pick<SyncThread, 'request' | 'checkpoint'>
   /** Pause before a verification that waits for a run looks again, milliseconds; a minute when not given. */
@@ -39,7 +38,7 @@ const NAMED = 20
  * can be fetched again is fetched by normal runs, after which it is verified once more.
  */
 export function startScrub(options: ScrubOptions) {
-  const { config, log, now = Date.now, waitMs = WAIT_MS } = options
+  const { config, log, waitMs = WAIT_MS } = options
   let closed = false
   let isActive = false
   let task: RunningTask<ScrubReport> | null = null
@@ -56,7 +55,7 @@ export function startScrub(options: ScrubOptions) {
       timer = setTimeout(begin, waitMs).unref()
       return
     }
-    void scrubOnce({ ...options, now }, verify)
+    void scrubOnce(options, verify)
       .catch((error: unknown) => {
         if (!closed) log.error({}, `what is stored could not be verified: ${messageOf(error)}`)
       })
@@ -70,7 +69,7 @@ export function startScrub(options: ScrubOptions) {
     isActive = true
     begin()
   }
-  const schedule = planned({ ...options, now }, start)
+  const schedule = planned(options, start)
   return {
     /** Starts a verification unless one is under way. */
     start,
@@ -85,10 +84,8 @@ export function startScrub(options: ScrubOptions) {
   }
 }
 
-type Clocked = ScrubOptions & { readonly now: () => number }
-
 /** Starts the schedule. The first verification is due at its first time after the first start. */
-function planned({ config, log, now }: Clocked, start: () => void): Schedule {
+function planned({ config, log, now }: ScrubOptions, start: () => void): Schedule {
   const { schedule: expression } = config.verify
   const { dir } = config.data
   const known = readLastVerification(dir)
@@ -104,13 +101,13 @@ function isAnyRunning({ reads }: ScrubOptions): boolean {
   return SOURCES.some((source) => reads.live.runs.readLatestRun(source)?.state === 'running')
 }
 
-async function scrubOnce(options: Clocked, verify: () => Promise<ScrubReport>): Promise<void> {
+async function scrubOnce(options: ScrubOptions, verify: () => Promise<ScrubReport>): Promise<void> {
   const { config, log, thread } = options
   const first = await verify()
   thread.checkpoint() // the log could not be copied beyond what was read
   if (first === null) return
   const before = [...first.damaged, ...first.remade]
-  const requests = healingRequests(first, config)
+  const requests = repairRequests(first.report, config, 'schedule')
   note(options, first, before)
   if (before.length === 0) return log.info({}, 'verified: all that is stored is sound')
   const fetched = requests.length > 0 ? 'fetched' : null
@@ -134,25 +131,8 @@ function damageText(count: number, how: 'made' | 'fetched' | null): string {
   return `${what}, and nothing was fetched again: run "patchmirror doctor --data", which says what helps`
 }
 
-function note({ config, now }: Clocked, { damaged }: NonNullable<ScrubReport>, before: readonly string[]): void {
+function note({ config, now }: ScrubOptions, { damaged }: NonNullable<ScrubReport>, before: readonly string[]): void {
   const gone = before.length - damaged.length
   const healed = gone > 0 ? `${gone} of ${counted(before.length, 'damaged part')}` : null
   noteVerified(config.data.dir, damaged, now(), healed)
-}
-
-/** Returns the runs that fetch again what is damaged; none without an upstream, and where the database itself is damaged. */
-function healingRequests(found: NonNullable<ScrubReport>, config: Config): RunRequest[] {
-  const { report, sources } = found
-  if (report.structure.length > 0) return []
-  const active = activeSources(config)
-  const { osv, feeds, catalog } = sources
-  const common = { kind: 'repair', trigger: 'schedule' } as const
-  const wanted: RunRequest[] = []
-  if (osv) wanted.push({ ...common, source: 'osv', full: true, suspectIds: report.damagedRecords })
-  if (feeds) wanted.push({ ...common, source: 'feeds', full: true })
-  if (catalog) {
-    wanted.push({ ...common, source: 'catalog', damaged: report.catalog })
-    wanted.push({ ...common, source: 'identity' })
-  }
-  return wanted.filter(({ source }) => active.includes(source))
 }

@@ -5,14 +5,8 @@ import { nameStorageError } from '../../store/database/faults.ts'
 import { openReader } from '../../store/database/open.ts'
 import { snapshotStamp } from '../../store/pin.ts'
 import { createReads } from '../../store/reads.ts'
-import { damageIn } from '../../sync/verify/noted.ts'
-import {
-  type VerifyReport,
-  damagedSources,
-  isSoundVerdict,
-  reportOfUnread,
-  verifyStore,
-} from '../../sync/verify/verify.ts'
+import { type VerifyReport, damageIn, isSoundVerdict, reportOfUnread } from '../../sync/verify/report.ts'
+import { verifyStore } from '../../sync/verify/verify.ts'
 import { checkDerived } from '../derived.ts'
 import type { DerivedData, DerivedSettings } from '../feature.ts'
 
@@ -24,8 +18,6 @@ export interface ScrubTask {
 /** What a verification found; null: nothing is mirrored yet. */
 export type ScrubReport = {
   readonly report: VerifyReport
-  /** Which sources must fetch something again. */
-  readonly sources: ReturnType<typeof damagedSources>
   /** Everything that is damaged now, in words. */
   readonly damaged: readonly string[]
   /** Views that were damaged and are made again, in words. */
@@ -52,10 +44,8 @@ export async function performScrub({ settings }: ScrubTask, derived: readonly De
     else lost.push(`${what}; it could not be made again: ${failure}`)
   }
   const others = inspectOthers(dataDir).filter(({ faults }) => faults.length > 0)
-  const sources = damagedSources(report)
   return {
     report,
-    sources,
     damaged: [...damageIn(report), ...lost, ...others.map(wordsOf)],
     remade,
   }

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import type { ErrorCode } from '../../base/errors.ts'
-import { type SourceName, activeSources, ageSecondsOf, servedSources } from '../../base/domain/sources.ts'
+import { type SourceName, activeSources, ageSecondsOf, isReader, servedSources } from '../../base/domain/sources.ts'
 import { NEEDS_CREDENTIAL } from '../../base/domain/run-facts.ts'
 import { counted } from '../../base/text.ts'
 import { type Served, partProblems, servedProblems } from './part-problems.ts'
@@ -315,10 +315,9 @@ const AGE_TEXTS: Readonly<Record<AgeKind, string>> = {
 
 /** The command that brings newer data of a source. */
 function renewal(config: Config, name: SourceName): string {
-  const { url, role } = config.fleet
-  if (url !== null && role === 'reader') return 'patchmirror fleet status'
+  if (isReader(config)) return 'patchmirror fleet status'
   if (activeSources(config).includes(name)) return `patchmirror sync ${name}`
-  return url === null ? 'patchmirror bundle import FILE' : 'patchmirror fleet status'
+  return config.fleet.url === null ? 'patchmirror bundle import FILE' : 'patchmirror fleet status'
 }
 
 /** Snapshots that were stored at a time that is still to come: the clock was ahead then, or is behind now. */

@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { createHash } from 'node:crypto'
 import { sha256Of } from '../../base/digest.ts'
-import { messageOf, systemCode } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { type Db, derivedDir } from '../../store/database/open.ts'
 import { missingPart } from '../../store/database/own-schema.ts'
@@ -10,31 +9,14 @@ import { MIRROR_SCHEMA } from '../../store/database/schema/mirror.ts'
 import { contentOf, soundContent } from '../../store/database/gzip.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
-import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
+import { SOURCES } from '../../base/domain/sources.ts'
 import { digestOfFeeds } from '../feeds/documents.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { type CatalogDocument, chunkContent } from '../../store/catalog/documents.ts'
 import { parseIndex } from '../osv/index-parser.ts'
 import { faultOfStored } from '../osv/outcome.ts'
 import { digestOfCatalog } from '../catalog/digest.ts'
-
-/** Findings of a verification. Empty lists: everything stored equals what was verified when it was stored. */
-export interface VerifyReport {
-  /** SQLite's reports on the file's structure; records cannot be repaired one by one then. */
-  structure: string[]
-  /** Ids of records whose bytes differ from the stored digests. */
-  damagedRecords: string[]
-  /** Superseded versions of records whose bytes are damaged or lost: only differences are described from them. */
-  damagedVersions: { id: string; log: number }[]
-  /** Paths of documents whose bytes differ from the stored digests. */
-  damagedDocuments: string[]
-  /** Differences between index and records, or between index, archive or feeds and the published snapshot. */
-  disagreements: string[]
-  records: number
-  /** The sources that have a snapshot: nothing of the others was there to verify. */
-  sources: SourceName[]
-  catalog: CatalogReport
-}
+import { type CatalogReport, FEEDS_DISAGREE, NO_CATALOG, type VerifyReport } from './report.ts'
 
 /** Reads everything that is stored once, and checks it against the digests taken when it was stored. */
 export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport> {
@@ -63,73 +45,6 @@ export async function verifyStore(db: Db, dataDir: string): Promise<VerifyReport
   await checkArchive(reads, dataDir, report)
   report.catalog = verifyCatalog(reads, (what) => report.disagreements.push(what))
   return report
-}
-
-/** Returns the report about a database that is too damaged to be read at all. Throws what says anything else. */
-export function reportOfUnread(error: unknown): VerifyReport {
-  if (systemCode(error) !== 'corrupt') throw error
-  const inner = error instanceof Error && error.cause !== undefined ? error.cause : error
-  return {
-    structure: [messageOf(inner)],
-    damagedRecords: [],
-    damagedVersions: [],
-    damagedDocuments: [],
-    disagreements: [],
-    records: 0,
-    sources: [],
-    catalog: NO_CATALOG,
-  }
-}
-
-/** Returns whether the report has no findings about what is served. */
-export function isSoundVerdict(report: VerifyReport): boolean {
-  const { structure, damagedRecords, damagedDocuments, disagreements } = report
-  const found = [structure, damagedRecords, damagedDocuments, disagreements]
-  return found.every(({ length }) => length === 0) && !isCatalogDamaged(report)
-}
-
-/** Returns which sources must fetch something again; the identity surface counts as catalog. */
-export function damagedSources(report: VerifyReport): {
-  osv: boolean
-  feeds: boolean
-  catalog: boolean
-} {
-  const { damagedRecords, damagedDocuments, disagreements } = report
-  const feeds = disagreements.filter((what) => what === FEEDS_DISAGREE).length
-  const catalog = disagreements.filter(isOfCatalog).length
-  return {
-    osv: damagedRecords.length > 0 || damagedDocuments.includes(OSV_INDEX) || disagreements.length > feeds + catalog,
-    feeds: feeds > 0 || damagedDocuments.some((path) => path !== OSV_INDEX),
-    catalog: isCatalogDamaged(report),
-  }
-}
-
-const FEEDS_DISAGREE = 'the stored feeds differ from the published snapshot'
-
-const CATALOG_DISAGREES = /^the stored (catalog|identity) differs/
-
-function isOfCatalog(what: string): boolean {
-  return CATALOG_DISAGREES.test(what)
-}
-
-function isCatalogDamaged({ catalog, disagreements }: VerifyReport): boolean {
-  const { answers, lists, documents } = catalog
-  if (answers.length + lists.length + documents.length > 0) return true
-  return disagreements.some(isOfCatalog)
-}
-
-/** The beginning of what is said of the archive: the name of its file. */
-const OF_ARCHIVE = /^osv-\S+\.zip /
-
-/** Returns whether the archive is damaged, which is made of the records. */
-export function isArchiveDamaged({ disagreements }: VerifyReport): boolean {
-  return disagreements.some((what) => OF_ARCHIVE.test(what))
-}
-
-/** Returns whether nothing of what is served is damaged but the archive. */
-export function isArchiveAlone(report: VerifyReport): boolean {
-  const others = report.disagreements.filter((what) => !OF_ARCHIVE.test(what))
-  return isArchiveDamaged(report) && isSoundVerdict({ ...report, disagreements: others })
 }
 
 function structureOf(db: Db): string[] {
@@ -187,25 +102,6 @@ async function checkArchive(reads: Reads, dataDir: string, report: VerifyReport)
   if (info === null) return
   const fault = await faultOfArchive(join(derivedDir(dataDir), info.file), info, reads.osv.listParts())
   if (fault !== null) report.disagreements.push(`${info.file} ${fault}`)
-}
-
-/** Findings of a verification of the catalog; empty lists: no damage. */
-interface CatalogReport {
-  /** Canonical paths of answers and lists whose bytes differ from the stored digests. */
-  answers: string[]
-  lists: string[]
-  /** Digests of documents that are damaged, or linked but missing. */
-  documents: string[]
-  /** Numbers of checked answers, entries and documents. */
-  checked: { answers: number; entries: number; documents: number }
-}
-
-/** A verification without checks and findings. */
-export const NO_CATALOG: CatalogReport = {
-  answers: [],
-  lists: [],
-  documents: [],
-  checked: { answers: 0, entries: 0, documents: 0 },
 }
 
 /**
