@@ -1,5 +1,5 @@
 import type { FastifyPluginCallback } from 'fastify'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import type { Access } from './access/access.ts'
 import type { Links } from './access/signed-links.ts'
@@ -11,6 +11,7 @@ import type { ReadingThread } from './reading/thread.ts'
 import type { ServedSnapshot } from './snapshot/served.ts'
 import type { Reports } from './status/reports.ts'
 import type { RestOfPaths } from './app.ts'
+import type { HttpHandler } from '../base/connections/server.ts'
 
 /** What the routes of a module are made from. */
 export interface ServerTools {
@@ -45,11 +46,8 @@ export interface ServerTools {
 /** Adds the routes of a module to the server. */
 export type ServerPlugin = FastifyPluginCallback<ServerTools>
 
-/** Answers requests on Node's own request and response. */
-type Answer = (request: IncomingMessage, response: ServerResponse) => void
-
 /** Returns what answers the rest of the paths that begin with one of these. */
-export function below(roots: readonly string[], answer: Answer): RestOfPaths {
+export function below(roots: readonly string[], answer: HttpHandler): RestOfPaths {
   return (request, response) => {
     if (!roots.some((root) => request.url?.startsWith(root) === true)) return false
     answer(request, response)

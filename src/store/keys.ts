@@ -65,6 +65,11 @@ interface FirstKey {
   readonly deliver: (key: string) => void
 }
 
+/** Names a key in messages. */
+export function keyTitle({ id, name }: Pick<LocalKey, 'id' | 'name'>): string {
+  return name === '' ? `key ${id}` : `key ${id} (${name})`
+}
+
 /** Reports whether a text has the form of a key. */
 export function isKeyForm(text: string): boolean {
   return KEY_FORM.test(text)

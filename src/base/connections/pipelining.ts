@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-
-type Handler = (request: IncomingMessage, response: ServerResponse) => void
+import type { HttpHandler } from './server.ts'
 
 /** Maximum pipelined requests answered per connection and event-loop iteration. */
 const PER_ITERATION = 32
@@ -57,7 +56,7 @@ export function isAnswering(socket: object): boolean {
  * whether or not the client takes the answers; here the next answer is made when the one before it has left, so that
  * a client that does not read costs one answer. A connection with too many requests waiting is cut off.
  */
-export function limitPipelining(handler: Handler): Handler {
+export function limitPipelining(handler: HttpHandler): HttpHandler {
   return (request, response) => {
     const { socket } = request
     let line = lines.get(socket)
@@ -77,7 +76,7 @@ function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((bytes, text) => bytes + text.length, url.length)
 }
 
-function start(handler: Handler, socket: Socket, line: Line, exchange: Exchange): void {
+function start(handler: HttpHandler, socket: Socket, line: Line, exchange: Exchange): void {
   const { request, response } = exchange
   line.current = exchange
   response.once('close', () => goOn(handler, socket, line))
@@ -85,7 +84,7 @@ function start(handler: Handler, socket: Socket, line: Line, exchange: Exchange)
 }
 
 /** Answers the next waiting request of the connection: now, or in the next iteration when the limit of this one is reached. */
-function goOn(handler: Handler, socket: Socket, line: Line): void {
+function goOn(handler: HttpHandler, socket: Socket, line: Line): void {
   if (socket.destroyed) line.waiting.length = 0
   if (line.waiting.length === 0) {
     line.heads = 0

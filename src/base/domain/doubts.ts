@@ -153,11 +153,13 @@ function markOf(isApproved: boolean): string {
   return isApproved ? 'doubtful, and approved' : 'doubtful'
 }
 
-/** What a run published although its guard doubted it, and the kinds of that which were approved. */
-interface DoubtedSnapshot {
+/** What a run published although its guard doubted it. */
+export interface DoubtedSnapshot {
   readonly run: number
   readonly doubted: DoubtedRecords
+  /** How many items these are, where they are not the names themselves. */
   readonly counts?: DoubtCounts
+  /** The kinds that an operator approved; absent: none. */
   readonly approved?: readonly Doubt[]
 }
 

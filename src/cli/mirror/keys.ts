@@ -7,7 +7,7 @@ import { namingFaults } from '../../store/database/faults.ts'
 import { databaseNote } from '../../store/database/daemon-settings.ts'
 import { describeMissing, hasUnreadDatabase, whyUnread } from '../../store/database/unread.ts'
 import { discardLocalKey } from '../../store/local-key.ts'
-import type { LocalKey } from '../../store/keys.ts'
+import { type LocalKey, keyTitle } from '../../store/keys.ts'
 import type { Writes } from '../../store/writes.ts'
 import { createSecretFile } from '../secret-file.ts'
 import { type GlobalOptions, note, print, printJson, settings } from '../context.ts'
@@ -75,8 +75,8 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions & { js
   }
   print(
     known.revokedAt === null
-      ? `${titleOf(known)} is revoked`
-      : `${titleOf(known)} was revoked already, at ${timeOf(known.revokedAt)}${byOf(known)}`,
+      ? `${keyTitle(known)} is revoked`
+      : `${keyTitle(known)} was revoked already, at ${timeOf(known.revokedAt)}${byOf(known)}`,
   )
   return 0
 }
@@ -111,10 +111,6 @@ function readKeys(dataDir: string): LocalKey[] {
 async function write<T>(options: GlobalOptions, work: (store: Writes, dataDir: string) => T): Promise<T> {
   const { dir } = settings(options, false, []).config.data
   return withWrites(dir, (store) => namingFaults(dir, () => work(store, dir)))
-}
-
-function titleOf({ id, name }: LocalKey): string {
-  return name === '' ? `key ${id}` : `key ${id} (${name})`
 }
 
 function byOf({ revokedBy }: LocalKey): string {

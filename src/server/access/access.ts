@@ -6,7 +6,7 @@ import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 import { clientNetwork } from '../../base/connections/network.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { type LocalKey, hashKey } from '../../store/keys.ts'
+import { type LocalKey, hashKey, keyTitle } from '../../store/keys.ts'
 import { type TrustedProxies, isLoopbackAddress } from '../http/client-address.ts'
 import {
   type Credential,
@@ -184,7 +184,7 @@ function createKeyring(
     const current = commits()
     if (stored !== null && current === seen) return stored
     const entries = live.keys.listKeyHashes().map((key) => {
-      return { title: titleOf(key), hash: key.hash }
+      return { title: keyTitle(key), hash: key.hash }
     })
     logChanges(live.keys.listKeys())
     stored = { entries, had: live.keys.hadKeys() }
@@ -209,10 +209,6 @@ function createKeyring(
   }
 }
 
-function titleOf({ id, name }: Pick<LocalKey, 'id' | 'name'>): string {
-  return name === '' ? `key ${id}` : `key ${id} (${name})`
-}
-
 /** Logs what changed between two lists of the keys; the first list is what the daemon started with. */
 function createKeyLog(log: ServerLog | null): (keys: readonly LocalKey[]) => void {
   let known: ReadonlyMap<number, LocalKey> | null = null
@@ -228,7 +224,7 @@ function createKeyLog(log: ServerLog | null): (keys: readonly LocalKey[]) => voi
 
 function logChange(log: ServerLog | null, key: LocalKey, what: string, by: string | null): void {
   const user = by === null ? '' : ` by ${by}`
-  log?.info({ key: key.id, by }, `${titleOf(key)} was ${what}${user}`)
+  log?.info({ key: key.id, by }, `${keyTitle(key)} was ${what}${user}`)
 }
 
 /** The entries of the settings' keys; they are hashed once for each list. */

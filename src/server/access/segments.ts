@@ -1,4 +1,4 @@
-import { decodePart, rawTarget } from '../http/request-target.ts'
+import { decodedPart, rawTarget } from '../http/request-target.ts'
 
 interface Pattern {
   readonly segments: readonly string[]
@@ -51,14 +51,8 @@ function fits({ segments, at }: Pattern, given: readonly string[]): boolean {
   const more = given.length - segments.length
   if (more < 0) return false
   const isEmpty = given.slice(at, at + 1 + more).includes('')
-  return !isEmpty && segments.every((one, n) => one.startsWith('{') || one === decoded(given[n > at ? n + more : n]))
-}
-
-/** Null for a segment that cannot be decoded. */
-function decoded(segment = ''): string | null {
-  try {
-    return decodePart(segment)
-  } catch {
-    return null
-  }
+  return (
+    !isEmpty &&
+    segments.every((one, n) => one.startsWith('{') || one === decodedPart(given[n > at ? n + more : n] ?? ''))
+  )
 }

@@ -26,6 +26,7 @@ import { type ServerPlugin, below } from '../plugin.ts'
 import { type Paths, recordId } from '../http/paths.ts'
 import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './osv.ts'
 import { sendArchive } from '../http/zip.ts'
+import type { HttpHandler } from '../../base/connections/server.ts'
 
 /** What the mirrored paths are answered from. */
 interface MirrorOptions {
@@ -51,11 +52,8 @@ export const feedRoutes: ServerPlugin = (app, { publicHeads, ...tools }, done) =
 
 const NAMED = [OSV_INDEX, OSV_ARCHIVE, ...PUBLIC_FEEDS.map(({ path }) => path)]
 
-/** Answers every request under /external/. */
-type Mirror = (request: IncomingMessage, response: ServerResponse) => void
-
-/** Answers with upstream's documents: a record in the cache costs one map look-up and one write. */
-function createMirror(options: MirrorOptions): Mirror {
+/** Answers every request under /external/ with upstream's documents: a record in the cache costs one map look-up and one write. */
+function createMirror(options: MirrorOptions): HttpHandler {
   const { served, heads, onError } = options
   const route = createRoutes(options)
   return (request, response) => {

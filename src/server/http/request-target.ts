@@ -62,6 +62,15 @@ export function decodePart(path: string): string {
   }
 }
 
+/** Does the same; null for what is not. */
+export function decodedPart(path: string): string | null {
+  try {
+    return decodePart(path)
+  } catch {
+    return null
+  }
+}
+
 /**
  * The value of a query parameter; null when it is not given, or empty. Throws `bad_request` when it is given twice:
  * whichever were taken, the client might have meant the other.

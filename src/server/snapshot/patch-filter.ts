@@ -3,6 +3,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { type Slice, elementsInSteps, membersInSteps, membersOf, sliceText } from '../../base/json/slices.ts'
 import { type Piece, joinInSteps, STEP } from './steps.ts'
 import { onlyValue } from '../http/request-target.ts'
+import { ECOSYSTEMS } from '../../base/domain/resources.ts'
 
 /** The patch feed's query parameters (service API, section 4); null: not given, or empty. */
 export interface PatchFilter {
@@ -17,8 +18,6 @@ export const FILTER_NAMES: Readonly<Record<keyof PatchFilter, string>> = {
   release: 'os_distro_major',
   packageName: 'package_src_name',
 }
-
-const ECOSYSTEMS: readonly string[] = ['alpine', 'debian', 'ubuntu', 'pypi', 'npm', 'maven']
 
 /** Reads the filters from a query; null when there are none. Throws `bad_request` for an unknown ecosystem or a filter given twice. */
 export function readPatchFilter(query: string): PatchFilter | null {
@@ -106,7 +105,7 @@ function* indexRelease(text: Buffer, whole: Slice, rows: Rows, maxRows: number):
   for (const member of membersInSteps(text, whole.start)) {
     yield
     if (member === undefined) continue
-    if (isReleaseName(member.name)) name ??= textOf(text, member.value)
+    if (isReleaseName(member.name)) name ??= textAt(text, member.value)
     if (member.name === 'packages' && text[member.value.start] === OPEN_LIST) packages = member.value
   }
   const firstRow = rows.count()
@@ -174,11 +173,11 @@ function isName(text: Buffer, slice: Slice, name: string, plain: Buffer): boolea
   // Any other form contains an escape, which makes it longer, or is a bare literal.
   const quoted = text[slice.start] === 0x22
   if (length === 0 || (quoted && length <= plain.length)) return false
-  return textOf(text, slice) === name
+  return textAt(text, slice) === name
 }
 
 /** Text of a JSON string, or of the literal itself (a release may be written as a number). */
-function textOf(text: Buffer, slice: Slice): string {
+export function textAt(text: Buffer, slice: Slice): string {
   const literal = sliceText(text, slice)
   return literal.startsWith('"') ? String(JSON.parse(literal)) : literal
 }

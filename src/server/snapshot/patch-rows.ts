@@ -1,7 +1,7 @@
 import type { Steps } from '../../base/pacing.ts'
 import { type Slice, elementsInSteps, membersInSteps, membersOf, skipSpace, sliceText } from '../../base/json/slices.ts'
 import { type Piece, joinInSteps, STEP } from './steps.ts'
-import { type PatchFilter, type Rows, createRows } from './patch-filter.ts'
+import { type PatchFilter, type Rows, createRows, textAt } from './patch-filter.ts'
 
 /** A filter of the patch feed. */
 export type FilterName = keyof PatchFilter
@@ -188,12 +188,6 @@ function* fieldsOf(text: Buffer, list: Slice, chosen: Record<FilterName, string 
 function valueOf(text: Buffer, value: Slice): Slice {
   for (const { name, value: inner } of membersOf(text, value.start)) if (name === 'name') return inner
   return value
-}
-
-/** The value of a slice as text: of a string its content, of anything else what is written. */
-function textAt(text: Buffer, slice: Slice): string {
-  const literal = sliceText(text, slice)
-  return literal.startsWith('"') ? String(JSON.parse(literal)) : literal
 }
 
 /** Filters that are asked for and that no field of the rows is about. */

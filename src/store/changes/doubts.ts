@@ -1,23 +1,13 @@
 import {
   type Doubt,
   type DoubtCounts,
-  type DoubtedRecords,
   type PublishedDoubt,
   MOST_DOUBTED,
   doubtedKinds,
+  type DoubtedSnapshot,
 } from '../../base/domain/doubts.ts'
 import type { Db } from '../database/open.ts'
 import type { LogSpan } from './log.ts'
-
-/** What a run published although its guard doubted it. */
-interface SnapshotDoubts {
-  readonly run: number
-  readonly doubted: DoubtedRecords
-  /** How many items these are, where they are not the names themselves. */
-  readonly counts?: DoubtCounts
-  /** The kinds that an operator approved; absent: none. */
-  readonly approved?: readonly Doubt[]
-}
 
 interface Row {
   readonly snapshot: string
@@ -39,20 +29,20 @@ export function createDoubtReader(db: Db) {
   const sinceTime = db.prepare<[string, number], Row>(
     'SELECT snapshot, doubts FROM change_log WHERE source = ? AND published_at > ? AND doubts IS NOT NULL',
   )
-  const parse = (text: string | null | undefined): SnapshotDoubts | null =>
-    text === null || text === undefined ? null : (JSON.parse(text) as SnapshotDoubts)
+  const parse = (text: string | null | undefined): DoubtedSnapshot | null =>
+    text === null || text === undefined ? null : (JSON.parse(text) as DoubtedSnapshot)
   /** What is doubted of each kind and not approved, snapshot by snapshot, and how many items that is where it is not its names. */
   const doubtedSince = (source: LogSpan['source'], since: number): [Doubt, readonly string[], number | undefined][] =>
     sinceTime.all(source, since).flatMap(({ doubts }) => {
-      const { doubted, counts = {}, approved = [] } = JSON.parse(doubts) as SnapshotDoubts
+      const { doubted, counts = {}, approved = [] } = JSON.parse(doubts) as DoubtedSnapshot
       const open = doubtedKinds(doubted, counts).filter(([kind]) => !approved.includes(kind))
       return open.map(([kind, ids]): [Doubt, readonly string[], number | undefined] => [kind, ids, counts[kind]])
     })
   return {
     /** The doubts that a row of the log was published with; null: none that is known. */
-    readDoubts: (id: number): SnapshotDoubts | null => parse(one.get(id)),
+    readDoubts: (id: number): DoubtedSnapshot | null => parse(one.get(id)),
     /** Those of the newest row with a snapshot that has any. */
-    readDoubtsOf: (source: LogSpan['source'], snapshot: string): SnapshotDoubts | null =>
+    readDoubtsOf: (source: LogSpan['source'], snapshot: string): DoubtedSnapshot | null =>
       parse(ofSnapshot.get(source, snapshot)),
     /** How many items of each kind are doubted, and not approved, that were published since a time, Unix milliseconds. */
     countDoubts(source: LogSpan['source'], since: number): DoubtCounts {
@@ -72,7 +62,7 @@ export function createDoubtReader(db: Db) {
     listDoubts({ source, after, until }: LogSpan): ReadonlyMap<string, readonly PublishedDoubt[]> {
       const found = new Map<string, PublishedDoubt[]>()
       for (const { snapshot, doubts } of span.iterate(source, after, until)) {
-        const { run, doubted, approved } = JSON.parse(doubts) as SnapshotDoubts
+        const { run, doubted, approved } = JSON.parse(doubts) as DoubtedSnapshot
         for (const [kind, ids] of doubtedKinds(doubted)) {
           const doubt = { kind, snapshot, run, ...(approved?.includes(kind) === true && { approved: true as const }) }
           for (const id of ids) found.set(id, [...(found.get(id) ?? []), doubt])
@@ -89,7 +79,7 @@ export function createDoubtWriter(db: Db) {
   return {
     ...createDoubtReader(db),
     /** Adds doubts to the row of a source that was logged after the row `last`; does nothing if none was. */
-    noteDoubts(source: LogSpan['source'], last: number, doubts: SnapshotDoubts): void {
+    noteDoubts(source: LogSpan['source'], last: number, doubts: DoubtedSnapshot): void {
       const { doubted, counts } = doubts
       const kinds = doubtedKinds(doubted, counts).map(([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)] as const)
       if (kinds.length > 0) note.run(JSON.stringify({ ...doubts, doubted: Object.fromEntries(kinds) }), source, last)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { ViewAsset, ViewRecord, Views } from '../store/reads.ts'
 import { crc32c, googHash } from '../../../archive/zip/crc32c.ts'
 import type { EdgeFields } from '../../../server/http/edge-fields.ts'
@@ -28,6 +28,7 @@ import {
   viewRecordContent,
 } from './generation.ts'
 import { sendFile } from '../../../server/http/zip.ts'
+import type { RestOfPaths } from '../../../server/app.ts'
 
 /** What the bucket is answered from. */
 interface BucketOptions {
@@ -40,14 +41,11 @@ interface BucketOptions {
   readonly enabled: boolean
 }
 
-/** Answers a request for a path under /osv/; false when it is for another. */
-type Bucket = (request: IncomingMessage, response: ServerResponse) => boolean
-
 /**
  * The layout of osv.dev's public bucket: an archive, a list of stamps and the records of each ecosystem, all of one
  * generation of views. Public, as upstream's feed is.
  */
-export function createBucket(options: BucketOptions): Bucket {
+export function createBucket(options: BucketOptions): RestOfPaths {
   const { views, onError } = options
   const originOf = createViewOrigins(options.served)
   return (request, response) => {

@@ -1,4 +1,4 @@
-import { decodePart } from '../../../server/http/request-target.ts'
+import { decodePart, decodedPart } from '../../../server/http/request-target.ts'
 
 /** Everything below is osv.dev's query API. */
 export const QUERY_API = '/osv/v1/'
@@ -48,20 +48,12 @@ export function bucketPath(path: string): BucketPath | null {
   }
   const view = decodePart(rest.slice(0, slash))
   const written = rest.slice(slash + 1)
-  const name = decoded(written)
+  const name = decodedPart(written)
   if (view === '') return null
   if (name !== null && OF_EACH.has(name)) return { kind: 'asset', view, name }
   const id = name === null ? null : idOf(name)
   const raw = idOf(written)
   return id === null && (name !== null || raw === null) ? null : { kind: 'record', view, id, raw: raw ?? '' }
-}
-
-function decoded(text: string): string | null {
-  try {
-    return decodePart(text)
-  } catch {
-    return null
-  }
 }
 
 function idOf(name: string): string | null {

@@ -18,6 +18,7 @@ import type { MissingRecord } from '../../../server/lookup/missing-record.ts'
 import { readTarget } from '../../../server/http/request-target.ts'
 import { type FairQueue, createFairQueue } from '../../../base/pacing.ts'
 import { type OriginViews, derivedHead, findOtherViewRecord, viewRecordContent } from './generation.ts'
+import type { HttpHandler } from '../../../base/connections/server.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
 const BODY_BYTES = 4 * 1024 * 1024
@@ -48,11 +49,11 @@ export interface OsvQueryOptions {
   readonly bodyTimeOf?: (received: number) => number
 }
 
-/** Answers requests whose path begins with `QUERY_API`, or lacks its base. */
-type OsvQuery = (request: IncomingMessage, response: ServerResponse) => void
-
-/** osv.dev's query API: `query`, `querybatch` and `vulns/{id}`. It takes no key. */
-export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
+/**
+ * osv.dev's query API: `query`, `querybatch` and `vulns/{id}`, for requests whose path begins with `QUERY_API`, or lacks its base. It takes
+ * no key.
+ */
+export function createOsvQuery(options: OsvQueryOptions): HttpHandler {
   const { views, failures, heads, originOf, enabled, missing } = options
   const queue = createFairQueue()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
