@@ -16,6 +16,7 @@ import { isKeyMaterial } from './kinds/pem-files.ts'
 import { isEmpty, secretText } from './secret-files.ts'
 import { suggestSetting } from './suggest.ts'
 import type { Values } from './table.ts'
+import type { Environment } from './proxies.ts'
 
 /** What the program runs with, and where each value came from (by dotted key). */
 export interface LoadedConfig {
@@ -152,8 +153,6 @@ function conceal(section: string, values: Record<string, unknown>): Record<strin
 function freeze(value: unknown): unknown {
   return Object.freeze(value)
 }
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 /** The variable that names the configuration file. */
 const CONFIG_VARIABLE = 'PATCHMIRROR_CONFIG'

@@ -45,6 +45,17 @@ export interface Checked {
   readonly files: ReadonlyMap<string, string>
 }
 
+/** Names a setting with where it is set: `osv.schedule (env PATCHMIRROR_OSV_SCHEDULE)`. */
+export function place({ origins }: Pick<Checked, 'origins'>, key: string): string {
+  return `${key} (${origins.get(key) ?? 'not set'})`
+}
+
+/** Reports whether a setting has a value that switches something on. */
+export function isSet({ values }: Pick<Checked, 'values'>, key: string): boolean {
+  const value = values.get(key)
+  return value !== null && value !== undefined && value !== false
+}
+
 function quote({ setting, raw }: GivenSettings): string {
   if (setting.setting.secret) return 'the value'
   if ([raw].flat().some((one) => typeof one === 'string' && isKeyMaterial(one)))

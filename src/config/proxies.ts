@@ -14,7 +14,8 @@ export interface Proxy {
 /** Which proxy a request goes through; null: none. Throws `config` when the one to take is no URL of a proxy. */
 type ProxyRule = (target: URL) => Proxy | null
 
-type Environment = Readonly<Record<string, string | undefined>>
+/** The environment of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>
 
 const HTTPS_NAMES = ['HTTPS_PROXY', 'https_proxy']
 const HTTP_NAMES = ['HTTP_PROXY', 'http_proxy']

@@ -1,4 +1,5 @@
 import { type CheckContext, type Parsed, type Setting, numberFromText } from './base.ts'
+import { isObject } from '../../base/json/objects.ts'
 
 /** Entries of a map by their names, one level deep. */
 type Entries<K extends string, T> = Readonly<Partial<Record<K, T>>>
@@ -13,7 +14,7 @@ export function mapOf<K extends string, T>(
 ): Setting<Entries<K, T>> {
   const all = Object.entries<Setting<T>>(items)
   const check = (raw: unknown, context: CheckContext): Parsed<Entries<K, T>> =>
-    isEntries(raw) ? checkEntries(items, raw, context) : { fault: 'is not a map of names and values' }
+    isObject(raw) ? checkEntries(items, raw, context) : { fault: 'is not a map of names and values' }
   return {
     allowed: `a map of ${all.map(([name, item]) => `${name} (${item.allowed})`).join(', ')}`,
     example,
@@ -46,7 +47,7 @@ export function oneOrMap<K extends string, T extends string | number>(
     example,
     secret: false,
     shape: { anyOf: [item.shape, map.shape] },
-    check: (raw, context) => (isEntries(raw) ? map.check(raw, context) : item.check(raw, context)),
+    check: (raw, context) => (isObject(raw) ? map.check(raw, context) : item.check(raw, context)),
     fromText: (text) => entriesFromText(text, items) ?? item.fromText(text),
     merge: (earlier, later) => (typeof later === 'object' ? { ...toEntries(earlier), ...later } : later),
   }
@@ -58,10 +59,6 @@ export function valueFor<K extends string, T extends string | number>(
   name: K,
 ): T | undefined {
   return typeof value === 'object' ? value[name] : value
-}
-
-function isEntries(raw: unknown): raw is Readonly<Record<string, unknown>> {
-  return typeof raw === 'object' && raw !== null && !Array.isArray(raw)
 }
 
 function checkEntries<K extends string, T>(

@@ -1,15 +1,15 @@
 import { realpathSync } from 'node:fs'
 import { sep } from 'node:path'
 import { splitKeys } from '../kinds/keys.ts'
-import type { Checked } from '../problems.ts'
+import { type Checked, place } from '../problems.ts'
 
 /** Problems of the settings of bundles that show only together: a box without the keys that it needs. */
 export function checkBundles(checked: Checked): string[] {
-  const { values, refused, origins } = checked
+  const { values, refused } = checked
   const needs = (box: string, keys: string, why: string): string[] => {
     if (refused.has(box) || refused.has(keys) || typeof values.get(box) !== 'string') return []
     if (hasKeys(values.get(keys))) return []
-    return [`${box} (${origins.get(box) ?? 'not set'}): ${why}. Give ${keys}, or null here.`]
+    return [`${place(checked, box)}: ${why}. Give ${keys}, or null here.`]
   }
   return [
     ...needs(
@@ -28,7 +28,8 @@ export function hasKeys(given: unknown): boolean {
 }
 
 /** A mirror that takes what it puts out, or whose data are moved about as bundles are, harms itself. */
-function checkFolders({ values, refused, origins }: Checked): string[] {
+function checkFolders(checked: Checked): string[] {
+  const { values, refused } = checked
   const folderOf = (key: string): string | null => {
     const value = values.get(key)
     return typeof value === 'string' && !value.startsWith('oci:') && !refused.has(key) ? realOf(value) : null
@@ -36,11 +37,10 @@ function checkFolders({ values, refused, origins }: Checked): string[] {
   const inbox = folderOf('bundle.inbox')
   const outbox = folderOf('bundle.outbox')
   const data = folderOf('data.dir')
-  const place = (key: string): string => `${key} (${origins.get(key) ?? 'not set'})`
   const problems: string[] = []
   if (inbox !== null && inbox === outbox)
     problems.push(
-      `${place('bundle.inbox')}: ${inbox} is ${place('bundle.outbox')} too: this mirror would take its own bundles. Give two folders.`,
+      `${place(checked, 'bundle.inbox')}: ${inbox} is ${place(checked, 'bundle.outbox')} too: this mirror would take its own bundles. Give two folders.`,
     )
   for (const [key, box] of [
     ['bundle.inbox', inbox],
@@ -48,7 +48,7 @@ function checkFolders({ values, refused, origins }: Checked): string[] {
   ] as const) {
     if (box === null || data === null || !(isWithin(box, data) || isWithin(data, box))) continue
     problems.push(
-      `${place(key)}: ${box} and ${place('data.dir')}, which is ${data}, contain one another. Give a folder apart from the mirror's own data.`,
+      `${place(checked, key)}: ${box} and ${place(checked, 'data.dir')}, which is ${data}, contain one another. Give a folder apart from the mirror's own data.`,
     )
   }
   return problems

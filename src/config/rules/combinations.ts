@@ -4,7 +4,7 @@ import { checkFleet } from './fleet.ts'
 import { parseScopeEntry } from '../../base/domain/osv-scope.ts'
 import { ecosystemNames } from '../../base/versions/ecosystems.ts'
 import { nearest } from '../nearest.ts'
-import type { Checked } from '../problems.ts'
+import { type Checked, place } from '../problems.ts'
 import { SETTINGS } from '../settings.ts'
 import { checkServer } from './server.ts'
 import { checkWebhooks } from './webhooks.ts'
@@ -48,7 +48,8 @@ function checkUpstream({ values, refused }: Checked): string[] {
 }
 
 /** Without anything that is trusted no artifact can be verified: with `enforce` none would ever be published. */
-function checkSignatures({ values, refused, origins }: Checked): string[] {
+function checkSignatures(checked: Checked): string[] {
+  const { values, refused } = checked
   const key = 'catalog.signatures'
   const mode = values.get(key)
   const trusted = values.get('catalog.trustRoot')
@@ -56,20 +57,19 @@ function checkSignatures({ values, refused, origins }: Checked): string[] {
   if (mode !== 'warn' && mode !== 'enforce') return []
   if (Array.isArray(trusted) && trusted.length > 0) return []
   return [
-    `${key} (${origins.get(key) ?? 'not set'}): is ${mode}, and catalog.trustRoot names nothing that is trusted. ` +
+    `${place(checked, key)}: is ${mode}, and catalog.trustRoot names nothing that is trusted. ` +
       'Give a file of public keys or a trusted_root.json there, or set off.',
   ]
 }
 
 /** Problems of the relay's settings that show only together. Neither a target nor the secret is quoted. */
 function checkRelay(checked: Checked): string[] {
-  const { values, refused, origins } = checked
+  const { values, refused } = checked
   const problems: string[] = []
   const secret = values.get('relay.secret')
-  const place = (name: string): string => `relay.${name} (${origins.get(`relay.${name}`) ?? 'not set'})`
   if (typeof secret === 'string' && decodedKey(secret) === null)
     problems.push(
-      `${place('secret')}: is not whsec_ and base64, as Standard Webhooks wants it. ` +
+      `${place(checked, 'relay.secret')}: is not whsec_ and base64, as Standard Webhooks wants it. ` +
         'Give one that is, or null: the mirror then makes its own.',
     )
   const targets = refused.has('relay.targets') ? [] : ((values.get('relay.targets') ?? []) as string[])
@@ -77,15 +77,17 @@ function checkRelay(checked: Checked): string[] {
   const urls = named.map(({ url }) => url)
   const names = named.flatMap(({ name }) => name ?? [])
   if (new Set(urls).size < urls.length)
-    problems.push(`${place('targets')}: a URL is there twice. Give it one name, and chat+ or not.`)
+    problems.push(`${place(checked, 'relay.targets')}: a URL is there twice. Give it one name, and chat+ or not.`)
   const twice = names.find((name, at) => names.indexOf(name) !== at)
   if (twice !== undefined)
-    problems.push(`${place('targets')}: two targets have the name ${twice}. Give each a name of its own.`)
+    problems.push(
+      `${place(checked, 'relay.targets')}: two targets have the name ${twice}. Give each a name of its own.`,
+    )
   for (const [at, url] of urls.entries()) {
     const { protocol, hostname } = new URL(url)
     if (protocol === 'https:' || isLoopbackHost(hostname) || isTrusted(checked, hostname)) continue
     problems.push(
-      `${place('targets')}: (entry ${at + 1}) is plain http to another machine, where the network path ` +
+      `${place(checked, 'relay.targets')}: (entry ${at + 1}) is plain http to another machine, where the network path ` +
         'is not protected. Use https, or name its host in network.trusted where the way there is trusted as a whole.',
     )
   }
@@ -93,18 +95,18 @@ function checkRelay(checked: Checked): string[] {
 }
 
 /** Problems of the settings of shared caches that show only together: purges that could reach nothing. */
-function checkEdge({ values, origins, refused }: Checked): string[] {
+function checkEdge(checked: Checked): string[] {
+  const { values, refused } = checked
   const purge = values.get('edge.purge')
   if (!Array.isArray(purge) || purge.length === 0) return []
-  const place = (name: string): string => `edge.${name} (${origins.get(`edge.${name}`) ?? 'not set'})`
   const problems: string[] = []
   if (values.get('edge.maxAgeSeconds') === 0 && !refused.has('edge.maxAgeSeconds'))
     problems.push(
-      `${place('purge')}: ${place('maxAgeSeconds')} is 0, so no shared cache keeps anything that could be purged. Give the seconds, or remove the URLs.`,
+      `${place(checked, 'edge.purge')}: ${place(checked, 'edge.maxAgeSeconds')} is 0, so no shared cache keeps anything that could be purged. Give the seconds, or remove the URLs.`,
     )
   if (values.get('edge.tagHeader') === 'none' && !refused.has('edge.tagHeader'))
     problems.push(
-      `${place('purge')}: ${place('tagHeader')} is none, so a purge names nothing. Give the header that the cache reads: xkey, Surrogate-Key or Cache-Tag.`,
+      `${place(checked, 'edge.purge')}: ${place(checked, 'edge.tagHeader')} is none, so a purge names nothing. Give the header that the cache reads: xkey, Surrogate-Key or Cache-Tag.`,
     )
   return problems
 }
@@ -113,7 +115,8 @@ function checkEdge({ values, origins, refused }: Checked): string[] {
  * Problems of the entries of `osv.scope`: by a mistyped ecosystem no record is in scope, and nothing else would show it. An ecosystem is one
  * of the OSV schema, with or without a release, that of a vendor, or a vendor of `views.vendors`.
  */
-function checkOsvScope({ values, refused, origins }: Checked): string[] {
+function checkOsvScope(checked: Checked): string[] {
+  const { values, refused } = checked
   const key = 'osv.scope'
   const entries = values.get(key)
   if (refused.has(key) || refused.has('views.vendors') || !Array.isArray(entries)) return []
@@ -123,7 +126,7 @@ function checkOsvScope({ values, refused, origins }: Checked): string[] {
     const hint = whyNoEcosystem(entry, own)
     if (hint === null) return []
     return [
-      `${key} (${origins.get(key) ?? 'not set'}): ${JSON.stringify(entry)} is no ecosystem of OSV records and no vendor of views.vendors${hint} ` +
+      `${place(checked, key)}: ${JSON.stringify(entry)} is no ecosystem of OSV records and no vendor of views.vendors${hint} ` +
         'The beginning of record ids ends with - or *.',
     ]
   })

@@ -1,6 +1,6 @@
 import { counted } from '../../base/text.ts'
 import { HOUR_MS } from '../../base/time.ts'
-import type { Checked } from '../problems.ts'
+import { type Checked, place } from '../problems.ts'
 import { findFleetContradictions } from './fleet.ts'
 import { AGED } from '../sections/ages.ts'
 import { valueFor } from '../kinds/maps.ts'
@@ -19,11 +19,6 @@ export function findContradictions(checked: Checked, periodOf: CronPeriod | unde
     ...proxyOfLoopback(checked),
     ...findFleetContradictions(checked),
   ]
-}
-
-/** `osv.schedule (env PATCHMIRROR_OSV_SCHEDULE)` */
-function place({ origins }: Checked, key: string): string {
-  return `${key} (${origins.get(key) ?? 'not set'})`
 }
 
 function isGiven({ origins }: Checked, key: string): boolean {

@@ -1,5 +1,5 @@
 import { createTrusted } from '../../base/connections/network.ts'
-import type { Checked } from '../problems.ts'
+import { type Checked, isSet, place } from '../problems.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
 
 /** A section with a credential, and the name of its surface in messages. */
@@ -25,16 +25,6 @@ export function checkCredentials(checked: Checked): string[] {
     ...checkCatalog(checked),
     ...checkIdentity(checked),
   ]
-}
-
-function isSet({ values }: Checked, key: string): boolean {
-  const value = values.get(key)
-  return value !== null && value !== undefined && value !== false
-}
-
-/** `upstream.token (env PATCHMIRROR_UPSTREAM_TOKEN)` */
-function place({ origins }: Checked, key: string): string {
-  return `${key} (${origins.get(key) ?? 'not set'})`
 }
 
 function checkSurface(checked: Checked, { section, title, root }: Surface): string[] {

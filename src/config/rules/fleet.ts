@@ -1,10 +1,5 @@
 import { hasKeys } from './bundles.ts'
-import type { Checked } from '../problems.ts'
-
-/** Names a setting with where it is set. */
-function place({ origins }: Checked, key: string): string {
-  return `${key} (${origins.get(key) ?? 'not set'})`
-}
+import { type Checked, place } from '../problems.ts'
 
 function isFleet({ values, refused }: Checked): boolean {
   return typeof values.get('fleet.url') === 'string' && !refused.has('fleet.url')

@@ -1,4 +1,4 @@
-import type { Checked } from '../problems.ts'
+import { type Checked, isSet, place } from '../problems.ts'
 import { decodedKey, publicKeyBytes } from '../kinds/keys.ts'
 import { checkPair } from './server.ts'
 import { endpointsOf } from '../kinds/webhooks.ts'
@@ -8,27 +8,15 @@ export function checkWebhooks(checked: Checked): string[] {
   return [...checkListener(checked), ...checkEndpoints(checked), ...checkDialect(checked)]
 }
 
-/** `webhooks.certFile (env PATCHMIRROR_WEBHOOKS_CERT_FILE)` */
-function place({ origins }: Checked, name: string): string {
-  const key = `webhooks.${name}`
-  return `${key} (${origins.get(key) ?? 'not set'})`
-}
-
-function isSet({ values }: Checked, name: string): boolean {
-  const value = values.get(`webhooks.${name}`)
-  return value !== null && value !== undefined
-}
+const PAIR = ['webhooks.certFile', 'webhooks.keyFile']
 
 /** Certificate and key belong together, and to a listener of their own. */
 function checkListener(checked: Checked): string[] {
   const { refused } = checked
-  if (['listen', 'certFile', 'keyFile'].some((name) => refused.has(`webhooks.${name}`))) return []
-  const problems = checkPair('webhooks', {
-    isSet: (name) => isSet(checked, name),
-    place: (name) => place(checked, name),
-  })
-  if (isSet(checked, 'listen')) return [...problems, ...checkAddress(checked)]
-  const useless = ['certFile', 'keyFile'].find((name) => isSet(checked, name))
+  if (['webhooks.listen', ...PAIR].some((key) => refused.has(key))) return []
+  const problems = checkPair(checked, 'webhooks')
+  if (isSet(checked, 'webhooks.listen')) return [...problems, ...checkAddress(checked)]
+  const useless = PAIR.find((key) => isSet(checked, key))
   if (useless !== undefined) {
     problems.push(
       `webhooks.listen: not set, though ${place(checked, useless)} is. It belongs to a listener of its own: ` +
@@ -67,7 +55,7 @@ function checkDialect(checked: Checked): string[] {
     decodedKey(secret) !== null || publicKeyBytes(secret) !== null
       ? []
       : [
-          `${place(checked, 'secrets')}: (entry ${at + 1}) is not base64, and webhooks.dialect is ${String(dialect)}. ` +
+          `${place(checked, 'webhooks.secrets')}: (entry ${at + 1}) is not base64, and webhooks.dialect is ${String(dialect)}. ` +
             'Give the secret as the service returned it, or set webhooks.dialect: any.',
         ],
   )
