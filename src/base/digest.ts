@@ -11,6 +11,11 @@ export function sha256Hex(content: string | NodeJS.ArrayBufferView): string {
   return hash('sha256', content, 'hex')
 }
 
+/** Reports whether a value is a SHA-256 as 64 hex digits. */
+export function isSha256Hex(value: unknown): boolean {
+  return typeof value === 'string' && /^[\da-f]{64}$/.test(value)
+}
+
 /** Returns the SHA-256 of all chunks, hex. Rejects as the chunks do. */
 export async function digestOfChunks(chunks: AsyncIterable<unknown>): Promise<string> {
   const digest = createHash('sha256')

@@ -82,6 +82,11 @@ export function replacePrivateFile(path: string, content: string | Uint8Array): 
   }
 }
 
+/** Writes all bytes to a file. */
+export function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
+}
+
 /** Names that the program creates in a data folder; all others belong to someone else. */
 const OURS =
   /^(derived|downloads|backups|fleet|(mirror|webhooks)\.db.*|.+\.lock(\.pid)?|serve\.(instance|settings)|serving|local\.key|webhook-secrets\.json|inbox-tries\.json|verify\.last)$/
@@ -118,9 +123,7 @@ export function replaceFile(path: string, fill: (write: (piece: Uint8Array) => v
   const fd = openSync(temporary, 'wx', PRIVATE_FILE) // never through a link that somebody else made
   try {
     try {
-      fill((piece) => {
-        for (let at = 0; at < piece.length;) at += writeSync(fd, piece, at)
-      })
+      fill((piece) => writeAll(fd, piece))
       fsyncSync(fd)
     } finally {
       closeSync(fd)

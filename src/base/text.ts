@@ -17,6 +17,15 @@ export function clip(text: string, longest = MAX_LENGTH): string {
   return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 
+/** Returns a text without its percent-encoding; one that has none, or a broken one, as it is. */
+export function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
 /** Returns a field of a CSV (RFC 4180), with `'` before what a spreadsheet would evaluate as a formula. */
 export function csvField(value: string | boolean | null): string {
   const text = String(value ?? '').replace(/^(?=[=+@\t\r-])/, "'")

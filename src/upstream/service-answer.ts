@@ -1,5 +1,6 @@
 import { isObject } from '../base/json/objects.ts'
 import { MirrorError } from '../base/errors.ts'
+import { bareName } from '../base/json/field-names.ts'
 
 /** An object in the service's own form; its fields are not fixed. */
 export type Item = Readonly<Record<string, unknown>>
@@ -42,7 +43,7 @@ function marksOf(item: Item, noun: Noun): number {
   const has = (mark: string): boolean => Object.keys(item).some((name) => isNamed(name, mark))
   const others = MARKS[noun].filter((mark) => mark !== 'id' && has(mark)).length
   const isOwn = (MARKS[noun] as readonly string[]).includes('id') && answerIdOf(item) !== null
-  const isNoun = isOwn && Object.keys(item).some((name) => NOUN_ID.test(plain(name)))
+  const isNoun = isOwn && Object.keys(item).some((name) => NOUN_ID.test(bareName(name)))
   return others + (isOwn ? 1 : 0) + (isNoun ? 0.5 : 0)
 }
 
@@ -50,7 +51,7 @@ function marksOf(item: Item, noun: Noun): number {
 function idInLinks(value: unknown, noun: Noun): string | null {
   const addresses = objectsIn(value).flatMap((item) =>
     Object.entries(item).flatMap(([name, inner]) => {
-      if (!/^self(link|url|uri|href)?$/.test(plain(name))) return []
+      if (!/^self(link|url|uri|href)?$/.test(bareName(name))) return []
       return isObject(inner) ? Object.values(inner) : [inner]
     }),
   )
@@ -87,7 +88,7 @@ function idBeside(value: unknown, depth = 0): string | null {
   if (!isObject(value)) return null
   const own = answerIdOf(value)
   if (own !== null || depth === MAX_WRAPS) return own
-  const inner = Object.entries(value).filter(([name]) => !OTHERS.test(plain(name)))
+  const inner = Object.entries(value).filter(([name]) => !OTHERS.test(bareName(name)))
   return inner.map(([name, one]) => idBeside(onlyOf(name, one), depth + 1)).find((id) => id !== null) ?? null
 }
 
@@ -99,7 +100,7 @@ const NOUN_ID = /^(webhook|subscription|webhooksubscription|apikey|key)(id|uid|u
 
 /** Returns whether a field has this name, with or without the noun before it (`webhook_id`). */
 function isNamed(name: string, mark: string): boolean {
-  const text = plain(name)
+  const text = bareName(name)
   return mark === 'id' ? OWN_ID.test(text) || LAST_ID.test(text) : text.endsWith(mark)
 }
 
@@ -114,13 +115,13 @@ function objectsIn(value: unknown, depth = 0): Item[] {
 }
 
 function onlyOf(name: string, value: unknown): unknown {
-  const isOne = Array.isArray(value) && value.length === 1 && OF_ONE.test(plain(name))
+  const isOne = Array.isArray(value) && value.length === 1 && OF_ONE.test(bareName(name))
   return isOne ? (value as unknown[])[0] : value
 }
 
 /** Returns the id of an object as text, that of a request only where it is the only one; null when it has none. */
 export function itemIdOf(item: Item): string | null {
-  const rank = (name: string): number => name.length + (OWN_ID.test(plain(name)) ? 0 : 100)
+  const rank = (name: string): number => name.length + (OWN_ID.test(bareName(name)) ? 0 : 100)
   const ids = Object.keys(item)
     .filter((name) => isNamed(name, 'id'))
     .sort((a, b) => rank(a) - rank(b))
@@ -191,16 +192,11 @@ export type DeliveryState = 'pending' | 'delivered' | 'failed'
 export function deliveryStateIn(answer: unknown): DeliveryState | null {
   const states = objectsIn(answer).flatMap((item) =>
     Object.entries(item)
-      .filter(([name]) => /status$|^state$/.test(plain(name)))
+      .filter(([name]) => /status$|^state$/.test(bareName(name)))
       .map(([, value]) => (typeof value === 'string' ? value.trim().toLowerCase() : '')),
   )
   if (states.some((word) => ['failed', 'failure', 'error', 'undelivered'].includes(word))) return 'failed'
   return (['delivered', 'pending'] as const).find((state) => states.includes(state)) ?? null
-}
-
-/** `deliveryStatus` as `deliverystatus`. */
-function plain(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
 /** `signingKey` as `signing_key`. */

@@ -1,5 +1,5 @@
-import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
-import { PRIVATE_FILE } from '../../base/files.ts'
+import { closeSync, openSync, readSync, rmSync } from 'node:fs'
+import { PRIVATE_FILE, writeAll } from '../../base/files.ts'
 import type { DirectoryPages } from './writer.ts'
 
 /** Bytes that wait to be written, on the disk. */
@@ -30,11 +30,6 @@ export function createSpool(path: string) {
       rmSync(path, { force: true })
     },
   }
-}
-
-/** Writes all bytes to a file. */
-export function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at)
 }
 
 /** Keeps the pages of a directory in a spool. */

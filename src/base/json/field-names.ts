@@ -16,6 +16,11 @@ export function ofName<T>(work: (name: string) => T): (name: string) => T {
 /** Returns a name without case, underscores and other separators: `cve_id`, `cveId` and `CVE-ID` are equal. */
 export const plainName = ofName((name) => name.replace(/[^\p{L}\p{N}]+/gu, '').toLowerCase())
 
+/** Returns the letters and digits of ASCII in a name, in lower case: `deliveryStatus` as `deliverystatus`. */
+export function bareName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
+}
+
 /** Splits a name into lower-case words: `ticketCVEId` and `ticket_cve_id` are ticket, cve, id. */
 export const wordsOf: (name: string) => readonly string[] = ofName((name) =>
   name

@@ -6,6 +6,11 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Reports whether a value is a whole number that is not negative. */
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
+}
+
 /** Returns the objects of a JSON list; none for any other value. */
 export function eachObject(value: unknown): readonly Fields[] {
   if (!Array.isArray(value)) return []

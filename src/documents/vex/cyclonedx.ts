@@ -17,6 +17,7 @@ import {
   rulesOut,
   textsOf,
 } from './statement.ts'
+import { percentDecoded } from '../../base/text.ts'
 
 /** The states of an analysis in CycloneDX. */
 const STATES: ReadonlyMap<unknown, VexStatus> = new Map([
@@ -147,15 +148,7 @@ function linkIn(text: string): BomLink | null {
   const [, path, linked] = /^urn:cdx:([^#]*)#(.*)$/s.exec(text) ?? []
   if (path === undefined || linked === undefined) return null
   const [serial = '', version = '1'] = path.split('/')
-  return { serial: plainSerial(serial), version, refs: [...new Set([linked, decoded(linked)])] }
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  return { serial: plainSerial(serial), version, refs: [...new Set([linked, percentDecoded(linked)])] }
 }
 
 /** Returns what a link leads to: a component of this document where it is the one that is linked to, or a package URL. */

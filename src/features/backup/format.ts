@@ -1,5 +1,7 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
+import { isSha256Hex } from '../../base/digest.ts'
+import { isCount } from '../../base/json/objects.ts'
 
 /** Name of the manifest in the archive. */
 export const MANIFEST = 'manifest.json'
@@ -69,15 +71,12 @@ function parseJson(text: string): Partial<BackupManifest> | null {
   }
 }
 
-const isHex = (value: unknown): boolean => typeof value === 'string' && /^[\da-f]{64}$/.test(value)
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0
-
 function isManifest(value: Partial<BackupManifest>): value is BackupManifest {
   const { program, createdAt, identity, digest, files, sources } = value
   return (
     [program, createdAt, identity].every((one) => typeof one === 'string') &&
     typeof value.private === 'boolean' &&
-    (digest === null || isHex(digest)) &&
+    (digest === null || isSha256Hex(digest)) &&
     typeof sources === 'object' &&
     Array.isArray(files) &&
     files.every(isFile) &&
@@ -92,7 +91,7 @@ function isFile(file: Partial<BackupFile> | null): file is BackupFile {
   return (
     FILE_NAMES.some((known) => known === name) &&
     [bytes, pieces].every(isCount) &&
-    isHex(sha256) &&
+    isSha256Hex(sha256) &&
     (name?.endsWith('.db') === true ? isCount(schema) : schema === null)
   )
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode, whyUnreadable } from '../../base/errors.ts'
-import { PRIVATE_FILE } from '../../base/files.ts'
+import { PRIVATE_FILE, writeAll } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { DATABASES } from '../../store/database/open.ts'
 import { isKnown, whyUnknown } from '../../store/database/schema/schema.ts'
@@ -113,7 +113,7 @@ async function extractFile(archive: ArchiveFile, file: BackupFile, target: numbe
       hash.update(content)
       bytes += content.length
       if (bytes > file.bytes) throw fail(`its ${file.name} is larger than its manifest says`)
-      for (let at = 0; target !== null && at < content.length;) at += writeSync(target, content, at)
+      if (target !== null) writeAll(target, content)
     },
   )
   if (bytes !== file.bytes || hash.digest('hex') !== file.sha256)

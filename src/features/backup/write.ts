@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs'
+import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { crc32, deflateRawSync } from 'node:zlib'
 import { refuseFullDisk, reserveFor } from '../../base/disk-space.ts'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
-import { PRIVATE_FILE, publishFile } from '../../base/files.ts'
+import { PRIVATE_FILE, publishFile, writeAll } from '../../base/files.ts'
 import { toIso } from '../../base/time.ts'
 import { whyUnread } from '../../store/database/unread.ts'
 import { checkCopy, copyDatabase, copyPrivateTables } from '../../store/database/copies.ts'
@@ -138,9 +138,7 @@ export function checkCopies(staging: string, { identity, digest }: Omit<State, '
 async function pack(draft: string, staging: string, described: Described): Promise<BackupManifest> {
   const fd = openSync(draft, 'wx', PRIVATE_FILE)
   try {
-    const zip = createZipWriter((chunk) => {
-      for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
-    })
+    const zip = createZipWriter((chunk) => writeAll(fd, chunk))
     const add = (name: string, content: Buffer): void => {
       const deflated = deflateRawSync(content, { level: 1 }) // most of it is compressed already
       zip.add({ name, crc32: crc32(content), size: content.length, deflated })

@@ -1,4 +1,4 @@
-import { readToken, writeToken } from '../../base/json/objects.ts'
+import { readToken, writeToken, isCount } from '../../base/json/objects.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
@@ -269,10 +269,6 @@ function writeChangeCursor(after: number, until: number, name: string): string {
 function readChangeCursor(given: string | null): (Omit<LogSpan, 'source'> & { name: string }) | null {
   if (given === null) return null
   const [after, until, name] = readToken(given)
-  if (!isId(after) || !isId(until) || typeof name !== 'string') throw new MirrorError('bad_request', FOREIGN)
+  if (!isCount(after) || !isCount(until) || typeof name !== 'string') throw new MirrorError('bad_request', FOREIGN)
   return { after, until, name }
-}
-
-function isId(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { MirrorError } from '../../base/errors.ts'
 import { LOCAL_KEYS } from '../../store/keys.ts'
+import { percentDecoded } from '../../base/text.ts'
 
 /** A request target in two halves: the path, and the query as it came (without `?`). */
 export interface RequestTarget {
@@ -44,12 +45,7 @@ export function rawTarget(url: string): RequestTarget {
 
 /** Returns the path of a target, decoded where possible: for messages, not for lookups. */
 export function readablePath(url: string): string {
-  const { path } = rawTarget(url)
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
+  return percentDecoded(rawTarget(url).path)
 }
 
 /** Decodes a path, or a segment of one. Throws `bad_request` for what is not percent-encoded UTF-8. */

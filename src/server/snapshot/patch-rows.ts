@@ -2,6 +2,7 @@ import type { Steps } from '../../base/pacing.ts'
 import { type Slice, elementsInSteps, membersInSteps, membersOf, skipSpace, sliceText } from '../../base/json/slices.ts'
 import { type Piece, joinInSteps, STEP } from './steps.ts'
 import { type PatchFilter, type Rows, createRows, textAt } from './patch-filter.ts'
+import { bareName } from '../../base/json/field-names.ts'
 
 /** A filter of the patch feed. */
 export type FilterName = keyof PatchFilter
@@ -137,13 +138,13 @@ function* fieldsIn(text: Buffer, at: number, above = '', depth = 1): Generator<F
 
 /** How well a field's path fits a name; null: not at all. */
 function fitOf(path: string, wanted: string): 'exact' | 'suffix' | null {
-  const above = path.split('.').map(plain)
+  const above = path.split('.').map(bareName)
   const last = above.pop() ?? ''
   const isOwn = above.every((one) => WRAPPERS.has(one))
   if (last === wanted && (isOwn || !GENERIC.has(wanted))) return 'exact'
-  if (plain(path) === wanted) return 'exact'
+  if (bareName(path) === wanted) return 'exact'
   const isLoose = wanted !== 'name' && (above.length === 0 || !GENERIC.has(wanted))
-  return isLoose && plain(path).endsWith(wanted) ? 'suffix' : null
+  return isLoose && bareName(path).endsWith(wanted) ? 'suffix' : null
 }
 
 function chooseFields(names: readonly string[]): Record<FilterName, string | null> {
@@ -157,10 +158,6 @@ function chooseFields(names: readonly string[]): Record<FilterName, string | nul
     release: choose('release'),
     packageName: choose('packageName'),
   }
-}
-
-function plain(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
 const NONE: Slice = { start: 0, end: 0 }

@@ -6,6 +6,7 @@ import { type LineFault, eachGzipLines } from '../../base/gzip/lines.ts'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
 import { type CarriedRow, type RowKind, type SummaryRow, ROW_KINDS, compareRows, createStateDigest } from './rows.ts'
+import { isSha256Hex } from '../../base/digest.ts'
 
 /** A source in a summary. Times in Unix milliseconds. */
 export interface SummarySource {
@@ -227,13 +228,11 @@ function parseJson(line: string): Record<string, unknown> | null {
   }
 }
 
-const isDigest = (value: unknown): boolean => typeof value === 'string' && /^[\da-f]{64}$/.test(value)
-
 function isHeader(value: object): value is SummaryHeader {
   const { mirror, digest, sources, brief, createdAt }: Partial<Record<string, unknown>> = {
     ...value,
   }
-  const named = typeof mirror === 'string' && isDigest(digest) && typeof createdAt === 'number'
+  const named = typeof mirror === 'string' && isSha256Hex(digest) && typeof createdAt === 'number'
   if (!named || typeof brief !== 'boolean' || typeof sources !== 'object' || sources === null) return false
   return Object.entries(sources).every(([name, one]) => isSource(name, one))
 }
@@ -241,7 +240,7 @@ function isHeader(value: object): value is SummaryHeader {
 function isSource(name: string, value: unknown): boolean {
   if (typeof value !== 'object' || !SOURCES.some((source) => source === name)) return false
   const { digest, snapshot, asOf, records }: Partial<Record<string, unknown>> = { ...value }
-  return isDigest(digest) && typeof snapshot === 'string' && typeof asOf === 'number' && typeof records === 'number'
+  return isSha256Hex(digest) && typeof snapshot === 'string' && typeof asOf === 'number' && typeof records === 'number'
 }
 
 function bad(why: string, cause?: unknown): MirrorError {

@@ -1,5 +1,6 @@
 import { isObject } from '../../base/json/objects.ts'
 import { type EventTarget, namesOf } from '../../base/domain/image-reference.ts'
+import { bareName } from '../../base/json/field-names.ts'
 
 /** One component of a repository's name, as registries allow them. */
 const PART = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*'
@@ -108,7 +109,7 @@ function flatten(
 ): void {
   for (const [key, value] of Object.entries(object)) {
     if (++scan.nodes > MAX_NODES || depth > MAX_DEPTH) return
-    const name = plain(key)
+    const name = bareName(key)
     const kind = KINDS.get(name) ?? KINDS.get(above + name)
     if (DOCUMENTED.has(key) && !isFitting(kind, value)) found.spoiled = true
     else if (Array.isArray(value)) found.lists.push(...objectsOf(key, value as unknown[]))
@@ -122,7 +123,7 @@ function objectsOf(key: string, list: readonly unknown[]): object[] {
   const name = key.replace(/s$/i, '')
   return list.flatMap((one): object[] => {
     if (isObject(one)) return [one]
-    return typeof one === 'string' && KINDS.has(plain(name)) ? [{ [name]: one }] : []
+    return typeof one === 'string' && KINDS.has(bareName(name)) ? [{ [name]: one }] : []
   })
 }
 
@@ -180,8 +181,4 @@ function targetOf({ reference, ...parts }: Parts): EventTarget | null {
   if (repository === null) return null
   const { tag, digest } = parts.repository === null ? named : parts
   return { repository, tag, digest, arch: parts.arch, subject }
-}
-
-function plain(key: string): string {
-  return key.toLowerCase().replace(/[^a-z0-9]/g, '')
 }

@@ -1,6 +1,7 @@
 import { type Fields, isObject } from '../objects.ts'
 import { describeSign, maySayMore, saysMore, signsOfPage } from '../list-signs.ts'
 import { moreBeyond } from './more-beyond.ts'
+import { bareName } from '../field-names.ts'
 
 /** An entry of an index: the id of a record and its stamp; the stamp is empty where the index gives none. */
 export interface FormEntry {
@@ -179,12 +180,8 @@ function textOf(item: Fields, name: string): string {
 }
 
 function memberOf(item: Fields, name: string): unknown {
-  const found = Object.keys(item).find((key) => plain(key) === name)
+  const found = Object.keys(item).find((key) => bareName(key) === name)
   return found === undefined ? undefined : item[found]
-}
-
-function plain(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
 /** Returns the id in a text that may be the path or URL of a record. */

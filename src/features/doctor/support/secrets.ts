@@ -6,6 +6,7 @@ import { SETTINGS } from '../../../config/settings.ts'
 import { openReader } from '../../../store/database/open.ts'
 import { readLocalKey } from '../../../store/local-key.ts'
 import { readNamedFile } from '../../../base/files.ts'
+import { percentDecoded } from '../../../base/text.ts'
 
 /** Variables of the environment whose values are taken for secrets. */
 const SECRET_NAME = /key|token|secret|pass|pwd|credential|auth|cookie|signature|dsn|proxy|_url$/i
@@ -56,15 +57,7 @@ function withParts(secret: string): string[] {
   const { username, password, pathname, search, searchParams } = url
   const inner = [username, password, search.slice(1), ...searchParams.values()]
   const path = pathname.split('/').filter((part) => part.length >= 16)
-  return [...inner, ...inner.map(decoded), ...path]
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text // it is not percent-encoded
-  }
+  return [...inner, ...inner.map(percentDecoded), ...path]
 }
 
 /** A line of a file, and the value in it where it is `name = value`, as in a profile of AWS. */

@@ -1,5 +1,6 @@
 import { toIso } from '../../../base/time.ts'
 import { type ObjectStore, OversizedError, readObject } from '../objects/object-store.ts'
+import { isCount } from '../../../base/json/objects.ts'
 
 /** Where the lease is stored. */
 export const LEASE_KEY = 'lease.json'
@@ -67,10 +68,6 @@ function parse(bytes: Buffer): Readonly<Record<string, unknown>> {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value.length > 0 && value.length <= 2000
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
 /** What is stored as the lease. */

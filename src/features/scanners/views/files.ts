@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { closeSync, copyFileSync, linkSync, openSync, readSync, readdirSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, copyFileSync, linkSync, openSync, readSync, readdirSync, renameSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { digestOfOpenFile } from '../../../base/digest.ts'
 import { systemCode } from '../../../base/errors.ts'
 import { crc32c } from '../../../archive/zip/crc32c.ts'
-import { PRIVATE_FILE } from '../../../base/files.ts'
+import { PRIVATE_FILE, writeAll } from '../../../base/files.ts'
 
 /** A file of a generation: its name begins with the first 32 digits of its digest. */
 export interface MadeFile {
@@ -33,7 +33,7 @@ export function createFileDraft(folder: string, ending: string) {
   }
   return {
     write(chunk: Uint8Array): void {
-      writeWhole(fd, chunk)
+      writeAll(fd, chunk)
       digest.update(chunk)
       crc = crc32c(chunk, crc)
       size += chunk.length
@@ -65,7 +65,7 @@ export function createClosedDraft(folder: string, name: string, ending: string):
     write(chunk) {
       const fd = openSync(temporary, size === 0 ? 'w' : 'a', PRIVATE_FILE)
       try {
-        writeWhole(fd, chunk)
+        writeAll(fd, chunk)
       } finally {
         closeSync(fd)
       }
@@ -77,10 +77,6 @@ export function createClosedDraft(folder: string, name: string, ending: string):
       return { file: named(folder, temporary, sha256, ending), size, sha256, crc32c: crc }
     },
   }
-}
-
-function writeWhole(fd: number, chunk: Uint8Array): void {
-  for (let at = 0; at < chunk.length;) at += writeSync(fd, chunk, at)
 }
 
 /** Renames a finished file by its digest; returns the name. */

@@ -1,4 +1,5 @@
 import { namesOf } from '../../../base/domain/image-reference.ts'
+import { percentDecoded } from '../../../base/text.ts'
 
 /** Kind of a subscription's target. */
 export type SubscribedKind = 'image' | 'tag' | 'package'
@@ -68,8 +69,8 @@ function readPurl(
   const parts = path.split('/').filter((part) => part !== '')
   return {
     type: type.toLowerCase(),
-    path: parts.map(decoded),
-    version: version === null ? null : decoded(version),
+    path: parts.map(percentDecoded),
+    version: version === null ? null : percentDecoded(version),
     query: new URLSearchParams(query),
   }
 }
@@ -102,12 +103,4 @@ export function ecosystemIn(text: string): string | null {
 function lower(keys: Keys): Keys {
   const plain = (all: readonly string[]): string[] => [...new Set(all.map((one) => one.toLowerCase()))]
   return { image: plain(keys.image), tag: plain(keys.tag), package: plain(keys.package) }
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return part
-  }
 }

@@ -2,9 +2,8 @@ import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { systemCode } from '../../../../base/errors.ts'
-import { PRIVATE_FILE, isPresent } from '../../../../base/files.ts'
+import { PRIVATE_FILE, isPresent, writeAll } from '../../../../base/files.ts'
 import { viewsPath } from '../../store/generations.ts'
-import { writeAll } from '../../../../archive/zip/spool.ts'
 
 /**
  * Has the CRC-32 of a generation's database as it was published, hex. The next build has it from the bytes that it copies;
