@@ -77,7 +77,7 @@ export interface Column {
 }
 
 /** A longer text; a page shows its line breaks. */
-interface Prose {
+export interface Prose {
   readonly kind: 'text'
   readonly title?: string
   readonly text: string

@@ -13,10 +13,11 @@ import {
   columnsOf,
   listOf,
   notesOf,
+  type Prose,
 } from './answer.ts'
 
 /** A part of a page, by the template of its name, which escapes every text. */
-export type AnswerBlock = NoticeBlock | FactsBlock | TableBlock | TextBlock
+export type AnswerBlock = NoticeBlock | FactsBlock | TableBlock | Prose
 
 /** A message, with commands to copy. */
 export interface NoticeBlock {
@@ -49,13 +50,6 @@ export interface TableBlock {
   readonly empty: string
   readonly first?: string | null
   readonly next?: string | null
-}
-
-/** A longer text, with its line breaks. */
-interface TextBlock {
-  readonly kind: 'text'
-  readonly title?: string
-  readonly text: string
 }
 
 /** What a page knows that an answer does not: the addresses. */

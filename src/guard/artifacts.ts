@@ -7,7 +7,7 @@ import { readVexStatements } from '../documents/vex/read.ts'
 import type { Statement } from '../documents/vex/statement.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import { readOpenFindings } from '../store/findings/database.ts'
-import type { OpenFinding } from '../store/findings/open-findings.ts'
+import type { NamedRecord } from '../store/findings/open-findings.ts'
 import type { VexDocument } from '../store/catalog/vex.ts'
 import type { Writes } from '../store/writes.ts'
 import type { DigestEvidence } from './lost-components.ts'
@@ -40,8 +40,6 @@ export interface ArtifactsInput {
   readonly catalogNow: CatalogReads
 }
 
-type Named = Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>
-
 /** Totals of what is stored, by the kinds that count them; those of tags by their ids. */
 interface ArtifactTotals {
   readonly of: Map<Doubt, number>
@@ -71,7 +69,7 @@ export async function judgeVex(
   const read = createStatementReader(input)
   const said = await idsIn(changed, read)
   const known = readOpenFindings(input.dataDir, (findings) => {
-    const isSaid = (one: Named): boolean => statedIds({ id: one.record, ...one }).some((id) => said.has(id))
+    const isSaid = (one: NamedRecord): boolean => statedIds({ id: one.record, ...one }).some((id) => said.has(id))
     const open = findings.listOpenFindings(isSaid, [...renamed.keys()])
     const counted = findings.countOfTags().filter(({ tag }) => !open.isCut || open.tags.has(tag))
     const total = counted.reduce((sum, one) => sum + one.findings, 0)

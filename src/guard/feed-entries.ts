@@ -2,6 +2,7 @@ import { resolveField } from '../base/json/field-names.ts'
 import { type Fields, eachObject, fieldsOf, isObject, textOfJson } from '../base/json/objects.ts'
 import { findEcosystem } from '../base/versions/ecosystems.ts'
 import type { VersionOrder } from '../base/versions/order.ts'
+import { NATURAL } from './kinds.ts'
 
 /** An entry of a feed of patches: a vulnerability of a package in a release, and the versions that fix it. */
 interface FeedEntry {
@@ -140,8 +141,6 @@ function textOf(value: unknown): string {
 function releaseName({ family, release }: FeedEntry): string {
   return `${family} ${release}`
 }
-
-const NATURAL = new Intl.Collator('en', { numeric: true })
 
 function isEndedRelease(entry: FeedEntry, releases: ReadonlySet<string>): boolean {
   if (releases.has(releaseName(entry))) return false

@@ -3,13 +3,12 @@ import { type Fields, fieldsOf, isObject } from '../base/json/objects.ts'
 import { mavenOrder } from '../base/versions/maven.ts'
 import type { VersionOrder } from '../base/versions/order.ts'
 import type { ParsedRecord } from './kinds.ts'
+import { OWN_FIELDS } from '../documents/differences/differences.ts'
 
 /** Characters of a record that is looked at: it has fewer events, and characters in them, than the comparison of ranges is bounded to. */
 const MAX_LENGTH = 22_000
 /** Fixes of a range, of which each is compared with each. */
 const MAX_FIXES = 20
-/** Fields in which databases have a word of severity. */
-const PLACES = ['database_specific', 'ecosystem_specific']
 
 /** A range that changed. */
 interface ChangedRange {
@@ -41,7 +40,7 @@ function isSame(one: unknown, other: unknown): boolean {
 
 function hasSameSeverity(one: Fields, other: Fields): boolean {
   if (!isSame(one['severity'], other['severity'])) return false
-  return PLACES.every((place) => isSame(wordOf(one[place]), wordOf(other[place])))
+  return OWN_FIELDS.every((place) => isSame(wordOf(one[place]), wordOf(other[place])))
 }
 
 function wordOf(own: unknown): unknown {

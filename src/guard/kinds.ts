@@ -109,7 +109,8 @@ function endedReleases(
   return new Set(differences.filter((one) => one.kind === 'package_removed' && isEnded(one.package)))
 }
 
-const NATURAL = new Intl.Collator('en', { numeric: true })
+/** Compares releases: 9 is before 10. */
+export const NATURAL = new Intl.Collator('en', { numeric: true })
 
 /** The release in the name of an ecosystem, as `12` of `Debian:12` or `3.18` of `Root:Alpine:v3.18`; null: none. */
 function releaseOf({ ecosystem }: PackageName): string | null {

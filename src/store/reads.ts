@@ -64,7 +64,7 @@ export function isOwnData({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>
  * Opens reads for a thread of a daemon, which had a database when it began to serve. Throws `corrupt` where there is none to be read
  * any more.
  */
-export function openThreadReads(dataDir: string): NonNullable<ReturnType<typeof openShortReads>> {
+export function openThreadReads(dataDir: string): ShortReads {
   return openShortReads(dataDir) ?? namingFaults(dataDir, () => throwGone(dataDir))
 }
 
@@ -106,6 +106,9 @@ export function openShortReads(dataDir: string) {
     }
   })
 }
+
+/** What one thread reads, each time from one snapshot. */
+export type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
 /** The serving side of the database: reads of a pinned snapshot, and reads of the current state. */
 export interface PinnedReads {

@@ -45,6 +45,11 @@ export function namesOf({ repository, tag, digest, subject }: EventTarget): Targ
   }
 }
 
+/** Returns the names in a text. */
+export function namesOfText(text: string): TargetNames {
+  return namesOf({ repository: null, tag: null, digest: null, arch: null, subject: text })
+}
+
 /** Reports whether names identify one thing that can be looked for: a tag or a digest. */
 export function isSpecific({ tag, digest }: TargetNames): boolean {
   return tag !== null || digest !== null

@@ -62,6 +62,20 @@ export const ECOSYSTEMS: readonly string[] = ['alpine', 'debian', 'ubuntu', 'pyp
 const SEVERITIES = ['critical', 'high', 'medium', 'low']
 const TICKETS = ['open', 'in_progress', 'done', 'deferred']
 
+/** The list of patches. */
+export const PATCHES: ListPath = {
+  path: '/v1/patches',
+  facets: [
+    { param: 'cve_id', field: 'cve_id', isUpperCase: true },
+    { param: 'package_src_name', field: 'package_src_name' },
+    { param: 'ecosystem', field: 'ecosystem', values: ECOSYSTEMS },
+    { param: 'severities', field: 'severity', values: SEVERITIES, many: true },
+    { param: 'ticket_statuses', field: 'ticket_status', values: TICKETS, many: true },
+    { param: null, field: 'created_at' },
+    { param: null, field: 'updated_at' },
+  ],
+}
+
 const PLAIN = {
   surface: 'remediation',
   list: null,
@@ -124,18 +138,7 @@ export const RESOURCES: readonly CatalogResource[] = [
   {
     ...PLAIN,
     name: 'patches',
-    list: {
-      path: '/v1/patches',
-      facets: [
-        { param: 'cve_id', field: 'cve_id', isUpperCase: true },
-        { param: 'package_src_name', field: 'package_src_name' },
-        { param: 'ecosystem', field: 'ecosystem', values: ECOSYSTEMS },
-        { param: 'severities', field: 'severity', values: SEVERITIES, many: true },
-        { param: 'ticket_statuses', field: 'ticket_status', values: TICKETS, many: true },
-        { param: null, field: 'created_at' },
-        { param: null, field: 'updated_at' },
-      ],
-    },
+    list: PATCHES,
     ids: ['ticket_id', 'id'],
   },
   {

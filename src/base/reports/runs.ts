@@ -21,8 +21,8 @@ import {
  */
 
 /** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
-const RUN_KIND = oneOf(['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'])
-export type RunKind = TypeOf<typeof RUN_KIND>
+export const RUN_KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const
+export type RunKind = (typeof RUN_KINDS)[number]
 
 /** How a run can be. `complete` only with a full proof; `stopped` on request, before it had a result. */
 export const RUN_STATES = ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const
@@ -53,7 +53,7 @@ export type RunFacts = TypeOf<typeof RUN_FACTS>
 /** A run as the report shows it. */
 export const RUN_SUMMARY = object({
   id: COUNT,
-  kind: brief(RUN_KIND),
+  kind: brief(oneOf(RUN_KINDS)),
   state: oneOf(RUN_STATES),
   code: MAYBE_TEXT,
   message: MAYBE_TEXT,

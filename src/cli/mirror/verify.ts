@@ -9,7 +9,7 @@ import { withWrites } from '../store-writes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { damageAdvice, nameStorageError } from '../../store/database/faults.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
+import { type InspectedDatabase, inspectOthers, describeDamage } from '../../store/database/inspect.ts'
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
 import type { Writes } from '../../store/writes.ts'
 import { whyUnread } from '../../store/database/unread.ts'
@@ -58,7 +58,7 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
   const damagedData = checkDerived(derived, dir)
   const views = damagedData.map(({ kind, fault }) => ({ kind, fault }))
   const inDerived = damagedData.map(({ name, fault }) => `${name}: ${fault}`)
-  const damaged = [...damageIn(report), ...inDerived, ...others.map(describeOther)]
+  const damaged = [...damageIn(report), ...inDerived, ...others.map(describeDamage)]
   noteVerified(dir, damaged, Date.now()) // at once: a daemon makes damaged views again
   if (options.json === true) printJson({ ...report, views, others })
   else printFindings(report, inDerived, others)
@@ -112,11 +112,7 @@ function withSettings(
 
 function printFindings(report: VerifyReport, inDerived: readonly string[], others: readonly InspectedDatabase[]): void {
   for (const line of [describeReport(report), ...inDerived]) print(line)
-  for (const other of others) print(describeOther(other))
-}
-
-function describeOther({ path, faults }: InspectedDatabase): string {
-  return `${basename(path)}: ${faults.join('; ')}`
+  for (const other of others) print(describeDamage(other))
 }
 
 function allAdvice(loaded: LoadedConfig, report: VerifyReport, others: readonly InspectedDatabase[]): string[] {

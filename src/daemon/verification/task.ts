@@ -1,6 +1,5 @@
-import { basename } from 'node:path'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
+import { inspectOthers, describeDamage } from '../../store/database/inspect.ts'
 import { nameStorageError } from '../../store/database/faults.ts'
 import { openReader } from '../../store/database/open.ts'
 import { snapshotStamp } from '../../store/pin.ts'
@@ -46,13 +45,9 @@ export async function performScrub({ settings }: ScrubTask, derived: readonly De
   const others = inspectOthers(dataDir).filter(({ faults }) => faults.length > 0)
   return {
     report,
-    damaged: [...damageIn(report), ...lost, ...others.map(wordsOf)],
+    damaged: [...damageIn(report), ...lost, ...others.map(describeDamage)],
     remade,
   }
-}
-
-function wordsOf({ path, faults }: InspectedDatabase): string {
-  return `${basename(path)}: ${faults.join('; ')}`
 }
 
 /** A run may replace the archive beside the database while it is read: what is found then is looked at again. */

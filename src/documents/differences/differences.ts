@@ -160,16 +160,16 @@ function isDescribed(name: string, judged: readonly RecordDifference[], before: 
 function fieldOf(one: RecordDifference): string | null {
   if ('package' in one && one.package !== null) return 'affected'
   if ('aliases' in one) return 'aliases'
-  if (one.kind === 'severity_changed') return OWN.includes(one.scale) ? one.scale : 'severity'
+  if (one.kind === 'severity_changed') return OWN_FIELDS.includes(one.scale) ? one.scale : 'severity'
   return one.kind.startsWith('with') || one.kind === 'no_longer_withdrawn' ? 'withdrawn' : null
 }
 
 /** Fields of a database's own. */
-const OWN = ['database_specific', 'ecosystem_specific']
+export const OWN_FIELDS = ['database_specific', 'ecosystem_specific']
 
 /** What a field says beside what is compared by meaning. */
 function restOf(name: string, value: unknown): unknown {
-  if (OWN.includes(name)) return wordless(value)
+  if (OWN_FIELDS.includes(name)) return wordless(value)
   if (name === 'withdrawn') return undefined
   if (name === 'aliases') return otherThanTexts(value)
   if (name === 'severity') return otherSeverity(value)
@@ -197,7 +197,7 @@ function restOfEntry(entry: Fields): Fields | null {
     package: omit(named, ['ecosystem', 'name']),
     ranges: [...eachObject(entry['ranges'])].map(restOfRange).filter((more) => more !== undefined),
   }
-  for (const name of OWN) rest[name] = wordless(rest[name])
+  for (const name of OWN_FIELDS) rest[name] = wordless(rest[name])
   const isEmpty = (one: unknown): boolean => one === undefined || (Array.isArray(one) && one.length === 0)
   const said = Object.entries(rest).filter(([, one]) => !isEmpty(one))
   return said.length === 0 ? null : { ...Object.fromEntries(said), package: entry['package'] }

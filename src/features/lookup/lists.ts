@@ -3,7 +3,6 @@ import { terminalLines } from '../../answers/terminal.ts'
 import { type ListPage, parseListPage } from '../../server/reading/list-page.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
 import { readText } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { IMAGE_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
@@ -15,6 +14,7 @@ import { patchesTable, tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { filterName } from './filters.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
+import { PATCHES } from '../../base/domain/resources.ts'
 
 /** Options of commands that show a list page by page. */
 interface ListOptions extends LookupOptions {
@@ -26,10 +26,6 @@ const LIMIT = 50
 const TAGS = '/v1/tags/'
 const TAGS_OF = '/v1/images/{repo}/tags'
 const IMAGES = '/v1/images/'
-const PATCHES = '/v1/patches'
-
-/** The filters of `/v1/patches` by their parameters. */
-const FILTERS = RESOURCES.flatMap(({ list }) => (list?.path === PATCHES ? list.facets : []))
 
 /** `patchmirror list tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
 export function tagsCommand(image: string | undefined, options: ListOptions): Promise<number> {
@@ -63,11 +59,11 @@ function repositoryNamed({ catalog }: LookupCall['reads'], text: string): string
 export function patchesCommand(options: ListOptions & Record<string, unknown>): Promise<number> {
   return runLookup(options, (stored) => {
     const query = queryOf(options)
-    for (const { param } of FILTERS) {
+    for (const { param } of PATCHES.facets) {
       const value = param === null ? undefined : options[filterName(param)]
       if (param !== null && typeof value === 'string') query.set(param, value)
     }
-    const page = read(stored, PATCHES, {}, query)
+    const page = read(stored, PATCHES.path, {}, query)
     return listed('patches', page, patchesTable(page))
   })
 }

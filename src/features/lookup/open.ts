@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { whyUnread } from '../../store/database/unread.ts'
-import { openShortReads } from '../../store/reads.ts'
+import { openShortReads, type ShortReads } from '../../store/reads.ts'
 import { type GlobalOptions, firstStep, printJson } from '../../cli/context.ts'
 import { visibleLines } from '../../cli/output.ts'
 import { filterName } from './filters.ts'
@@ -22,7 +22,7 @@ const NOT_FOUND = 1
 export const UNKNOWN = 3
 
 /** Opens the data folder of the settings for reading. Throws `not_ready` where nothing is mirrored in it. */
-export function openLookup(config: Config): NonNullable<ReturnType<typeof openShortReads>> {
+export function openLookup(config: Config): ShortReads {
   const { dir } = config.data
   const shortReads = openShortReads(dir)
   if (shortReads !== null) return shortReads

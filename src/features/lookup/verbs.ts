@@ -1,7 +1,7 @@
-import { RESOURCES } from '../../base/domain/resources.ts'
 import { CSV_FLAG, type Flag, JSON_FLAG, LISTS, type VerbPart } from '../../cli/verbs/verb.ts'
 import { filterName } from './filters.ts'
 import type { LookupOptions } from './open.ts'
+import { PATCHES } from '../../base/domain/resources.ts'
 
 const LIMIT: Flag = ['--limit <n>', 'how many of each kind, at most 1000', '20']
 const PAGE: readonly Flag[] = [
@@ -11,9 +11,7 @@ const PAGE: readonly Flag[] = [
 ]
 
 /** The filters of `/v1/patches`, from the table that its route is made from. */
-const PATCH_FILTERS: readonly Flag[] = RESOURCES.flatMap(({ name, list }) =>
-  name === 'patches' ? (list?.facets ?? []) : [],
-).flatMap(({ param, values, many = false }): Flag[] => {
+const PATCH_FILTERS: readonly Flag[] = PATCHES.facets.flatMap(({ param, values, many = false }): Flag[] => {
   if (param === null) return []
   const several = many ? ', several separated by commas' : ''
   const accepted = values === undefined ? 'exactly this value' : `one of: ${values.join(', ')}`

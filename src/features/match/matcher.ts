@@ -8,7 +8,7 @@ import type { Config } from '../../config/schema.ts'
 import { toIso } from '../../base/time.ts'
 import { activeSources, ageSecondsOf } from '../../base/domain/sources.ts'
 import { type ScopeSettings, describeOsvScope, parseScopeText, takesAllOf } from '../../base/domain/osv-scope.ts'
-import type { openShortReads } from '../../store/reads.ts'
+import type { ShortReads } from '../../store/reads.ts'
 import { whyWithheld } from '../../store/runs/rejected.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { createByteLimit, judgeComponents } from './judging/judge.ts'
@@ -21,8 +21,6 @@ import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { LEVELS } from '../../documents/records/severity.ts'
 import { applyVex } from '../../documents/vex/apply.ts'
 import { imagesOfSbom } from '../../documents/vex/sbom-images.ts'
-
-type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
 /** How an SBOM is judged. */
 interface MatchRequest {

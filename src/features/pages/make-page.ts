@@ -8,7 +8,7 @@ import type { SourceName } from '../../base/domain/sources.ts'
 import { openInboxReader } from '../../store/database/open.ts'
 import { isUnreadable } from '../../store/database/faults.ts'
 import { createInboxReads } from '../../store/webhooks/inbox.ts'
-import type { openShortReads } from '../../store/reads.ts'
+import type { ShortReads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { type ThreadFailure, failureOf } from '../../base/threads/failure.ts'
 import { DOCS_PATH } from '../../server/http/paths.ts'
@@ -46,8 +46,6 @@ import { loadBundles } from './pages/transfer/bundles.ts'
 import { loadFleet } from './pages/transfer/fleet.ts'
 import { loadDeliveries } from './pages/transfer/deliveries.ts'
 import { loadRelay } from './pages/transfer/relay.ts'
-
-type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
 /** Creates the function that makes pages one after the other, each from one snapshot of the store. */
 export function createPageMaker(data: PagesData, openReads: () => ShortReads): (request: PageRequest) => PageReply {

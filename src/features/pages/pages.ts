@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
 import { SOURCES, isPrivateSource } from '../../base/domain/sources.ts'
 import type { Page, PagePath } from './page.ts'
+import { PATCHES } from '../../base/domain/resources.ts'
 
 const OPEN = { access: 'open', usesStatus: false } as const
 const KEYED = { access: 'key', usesStatus: false } as const
@@ -28,6 +28,11 @@ const FEED = {
   purl: 'Records about this package alone, with what changed in them.',
   ...OF_TAG,
 }
+
+/** The filters of the list of patches. */
+const PATCH_FILTERS = Object.fromEntries(
+  PATCHES.facets.flatMap(({ param }) => (param === null ? [] : [[param, `As of ${PATCHES.path}.`]])),
+)
 
 /** What the pages of artifacts take beside the id. */
 const ARTIFACTS = {
@@ -139,7 +144,7 @@ export const PAGES: readonly Page[] = [
     isList: true,
     entry: 'Vulnerabilities',
     tab: 'Patches',
-    parameters: { ...FORMAT, ...facetsOf('/v1/patches'), ...AFTER },
+    parameters: { ...FORMAT, ...PATCH_FILTERS, ...AFTER },
   },
   {
     ...CHANGES,
@@ -198,10 +203,4 @@ function asksForPrivate(query: URLSearchParams): boolean {
   if ((query.get('tag')?.trim() ?? '') !== '') return true
   const source = SOURCES.find((one) => one === query.get('source')?.trim())
   return source !== undefined && isPrivateSource(source)
-}
-
-/** The filters of a list, each with where it is described. */
-function facetsOf(path: string): Record<string, string> {
-  const facets = RESOURCES.flatMap(({ list }) => (list?.path === path ? list.facets : []))
-  return Object.fromEntries(facets.flatMap(({ param }) => (param === null ? [] : [[param, `As of ${path}.`]])))
 }

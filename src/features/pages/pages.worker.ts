@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { openThreadReads } from '../../store/reads.ts'
+import { openThreadReads, type ShortReads } from '../../store/reads.ts'
 import { answerCalls } from '../../base/threads/calls.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
 import type { PinRequest } from '../../server/reading/request.ts'
@@ -9,8 +9,8 @@ import type { PageReply, PageRequest, PagesData } from './request.ts'
 function main(port: NonNullable<typeof parentPort>): void {
   collectWhenIdle()
   const data = workerData as PagesData
-  let opened: ReturnType<typeof openThreadReads> | null = null
-  const open = (): NonNullable<typeof opened> => (opened ??= openThreadReads(data.config.data.dir))
+  let opened: ShortReads | null = null
+  const open = (): ShortReads => (opened ??= openThreadReads(data.config.data.dir))
   const make = createPageMaker(data, open)
   answerCalls(port, (request: PageRequest | PinRequest): PageReply => {
     if (!('pin' in request)) return make(request)

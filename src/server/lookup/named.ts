@@ -1,5 +1,5 @@
 import { TAGS } from '../../base/domain/resources.ts'
-import { hasDigest, isNamed, namesOf, textsWithin } from '../../base/domain/image-reference.ts'
+import { hasDigest, isNamed, textsWithin, namesOfText } from '../../base/domain/image-reference.ts'
 import { identifyComponent } from '../../base/identity/identity.ts'
 import { readQuestion } from '../../documents/records/query.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -128,7 +128,7 @@ function findShortened(catalog: Reads['catalog'], text: string, limit: number): 
   const most = within === undefined ? limit : MOST_CANDIDATES
   const found = before.flatMap((one) => catalog.listDigestsFrom(one + digits.toLowerCase(), most))
   if (within === undefined) return found.slice(0, limit)
-  const { repository, tag } = namesOf({ ...NO_NAMES, subject: within })
+  const { repository, tag } = namesOfText(within)
   return found
     .filter(({ body }) => {
       const texts = textsOf(body)
@@ -140,7 +140,7 @@ function findShortened(catalog: Reads['catalog'], text: string, limit: number): 
 
 /** Reports whether an item with these texts names a repository, whose first part may be left out: `python` for `library/python`. */
 function isOfRepository(texts: readonly string[], repository: string): boolean {
-  const names = texts.map((one) => namesOf({ ...NO_NAMES, subject: one }).repository)
+  const names = texts.map((one) => namesOfText(one).repository)
   return names.some((one) => one === repository || one?.endsWith(`/${repository}`) === true)
 }
 
@@ -151,7 +151,7 @@ function textsOf(body: Buffer): string[] {
 function findNamed(catalog: Reads['catalog'], text: string, limit: number): NamedItem[] {
   const exact = catalog.listNaming(text, limit)
   if (exact.length > 0) return exact
-  const names = namesOf({ ...NO_NAMES, subject: text })
+  const names = namesOfText(text)
   const key = names.digest ?? names.tag
   if (key === null && names.repository !== null && names.repository !== text)
     return ofRepository(catalog, names.repository, limit)
@@ -174,5 +174,3 @@ function ofRepository(catalog: Reads['catalog'], repository: string, limit: numb
   const items = catalog.listNaming(repository, limit)
   return items.filter(({ body }) => isOfRepository(textsOf(body), repository))
 }
-
-const NO_NAMES = { repository: null, tag: null, digest: null, arch: null }

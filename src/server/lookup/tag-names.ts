@@ -2,12 +2,9 @@ import { TAGS } from '../../base/domain/resources.ts'
 import { plainRepository } from '../../base/domain/image-reference.ts'
 import { readText } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
-import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS } from '../../base/json/forms/listed-names.ts'
+import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS, TAG_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
 import { type Fields, fieldsOf } from '../../base/json/objects.ts'
 import type { Reads } from '../../store/reads.ts'
-
-/** Fields that have the name of a tag, in any spelling. */
-const TAG_NAME = ['name', 'tag', 'tag_name', 'image_tag']
 
 /** Returns the repository of an image, as its tags are listed under; null where it names none. */
 export function repositoryOfImage(item: Fields): string | null {
@@ -17,7 +14,7 @@ export function repositoryOfImage(item: Fields): string | null {
 /** Returns what people call a tag: `library/python:3.12`, without its image where it names none. */
 export function nameOfTag(tag: Fields): string {
   const item = fieldsOfItem(tag, 'tags')
-  const name = readText(item, TAG_NAME) ?? ''
+  const name = readText(item, TAG_NAME_FIELDS) ?? ''
   const image = Object.entries(item).find(([key]) => /^image$/i.test(key))?.[1]
   const repository = readText(item, REPOSITORY_FIELDS) ?? readText(fieldsOf(image), IMAGE_NAME_FIELDS)
   return repository === null ? name : `${plainRepository(repository)}:${name}`

@@ -1,6 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
-import { openThreadReads } from '../../store/reads.ts'
+import { openThreadReads, type ShortReads } from '../../store/reads.ts'
 import { createLinks } from '../access/signed-links.ts'
 import { createReadRoutes } from '../catalog/routes.ts'
 import { answerChanges } from '../followers/changes.ts'
@@ -43,8 +43,6 @@ export function createReader(data: ReadingData): Reader {
     close: () => opened?.shortReads.close(),
   }
 }
-
-type ShortReads = ReturnType<typeof openThreadReads>
 
 interface Opened {
   readonly shortReads: ShortReads

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { isUnreadable, namingFaults } from './faults.ts'
@@ -20,6 +21,11 @@ export interface InspectedDatabase {
   readonly schema: Schema
   /** What is damaged, at most 20 lines; empty when nothing is. */
   readonly faults: readonly string[]
+}
+
+/** Says what is damaged of a database. */
+export function describeDamage({ path, faults }: InspectedDatabase): string {
+  return `${basename(path)}: ${faults.join('; ')}`
 }
 
 /**

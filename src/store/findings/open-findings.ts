@@ -33,7 +33,7 @@ export type FindingOfTag = Pick<OpenFinding, 'tagName' | 'record' | 'package' | 
 }
 
 /** A record by the ids that name it. */
-type NamedRecord = Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>
+export type NamedRecord = Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>
 
 /** A name of what an SBOM describes. */
 interface DescribedName {

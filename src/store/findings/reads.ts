@@ -1,7 +1,7 @@
 import type { Db } from '../database/sqlite.ts'
 import { queries } from '../database/query.ts'
 import { createRecordTags } from './record-tags.ts'
-import { createTagList } from './tag-list.ts'
+import { createTagList, type OtherTag } from './tag-list.ts'
 
 /** Numbers of findings; a finding is a record about a package in a version. Those that VEX rules out are only in `suppressed`. */
 export interface FindingCounts {
@@ -15,19 +15,7 @@ export interface FindingCounts {
 }
 
 /** What is known of a tag. */
-export interface TagFindings extends FindingCounts {
-  readonly id: number
-  /** Its id in the service's list, and what people call it. */
-  readonly owner: string
-  readonly name: string
-  /** SHA-256 of its SBOMs, separated by spaces; empty: none is stored. */
-  readonly sbom: string
-  /** JSON: for each SBOM the package URLs of what it describes. */
-  readonly subjects: string
-  /** Why it is not judged; null: it is. */
-  readonly refusal: string | null
-  /** Why its SBOMs may not list all of it, in words; null: nothing says so. */
-  readonly sbomGap: string | null
+export interface TagFindings extends FindingCounts, OtherTag {
   /** Of which platforms of its image they say nothing, in words; null: of none. */
   readonly platformGap: string | null
   readonly packages: number
@@ -39,8 +27,6 @@ export interface TagFindings extends FindingCounts {
   readonly unidentified: number
   /** Packages judged by the records of all releases of their distribution: their own is not known. */
   readonly allReleases: number
-  /** Packages judged by their own name only, though records name source packages: their own is not known. */
-  readonly binaryNameOnly: number
 }
 
 /** Up to where the tags are judged. */

@@ -34,15 +34,21 @@ export interface TagComponent extends ListedComponent {
   readonly id: number
 }
 
-/** What is known of a tag, as far as it decides what can be said of its packages; as `TagFindings` has it. */
+/** What is known of a tag, as far as it decides what can be said of its packages. */
 export interface OtherTag {
   readonly id: number
+  /** Its id in the service's list, and what people call it. */
   readonly owner: string
   readonly name: string
+  /** SHA-256 of its SBOMs, separated by spaces; empty: none is stored. */
   readonly sbom: string
+  /** JSON: for each SBOM the package URLs of what it describes. */
   readonly subjects: string
+  /** Why it is not judged; null: it is. */
   readonly refusal: string | null
+  /** Why its SBOMs may not list all of it, in words; null: nothing says so. */
   readonly sbomGap: string | null
+  /** Packages judged by their own name only, though records name source packages: their own is not known. */
   readonly binaryNameOnly: number
 }
 

@@ -1,5 +1,5 @@
 import type { Doubt } from '../../base/domain/doubts.ts'
-import { RESOURCES, TAGS } from '../../base/domain/resources.ts'
+import { TAGS, PATCHES } from '../../base/domain/resources.ts'
 import type { ArtifactJudging } from '../../guard/artifacts.ts'
 import type { DigestEvidence } from '../../guard/lost-components.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
@@ -145,7 +145,6 @@ function digestIn(body: Buffer): string | null {
   return item === null ? null : namesOfTag(item).digest
 }
 
-const PATCHES = RESOURCES.find(({ name }) => name === 'patches')?.list ?? { path: '', facets: [] }
 const STATUS_FACET = PATCHES.facets.findIndex(({ field }) => field === 'ticket_status')
 
 /** Ids of the patches that are done now and were not. */

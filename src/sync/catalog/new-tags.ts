@@ -9,6 +9,7 @@ import { timeOfAges } from '../../store/runs/age-limit.ts'
 import type { CatalogContext } from './context.ts'
 import type { Walks } from './crawl.ts'
 import { refsOf } from './scope/references.ts'
+import { TAG_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
 
 /** Maximum new tags that one run stores; it counts all of them. */
 const MAX_ARRIVALS = 1000
@@ -45,7 +46,6 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
   )
 }
 
-const TAG_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
 const REPOSITORY_FIELDS = ['repository', 'repo', 'image_repo', 'image_repository', 'repo_name', 'name', 'image']
 
 /**
@@ -59,7 +59,7 @@ export function namesOfTag(tag: Fields): Names {
   )
   return {
     repository: repositories[0] ?? null,
-    tag: readText(item, TAG_FIELDS),
+    tag: readText(item, TAG_NAME_FIELDS),
     digest: copiedDigests(item)[0] ?? null,
   }
 }

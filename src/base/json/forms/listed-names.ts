@@ -16,6 +16,9 @@ export const REPOSITORY_FIELDS = [
 /** Fields of an image that contain its repository, under whose name its tags are listed. */
 export const IMAGE_NAME_FIELDS = [...REPOSITORY_FIELDS, 'name', 'image_name']
 
+/** Fields that contain the name of a tag. */
+export const TAG_NAME_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
+
 /** What is said of a list whose items have no names: nothing can be denied by it. */
 export const NAMES_NOT_FOUND = 'names were not found in this list'
 

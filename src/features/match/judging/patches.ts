@@ -1,5 +1,4 @@
 import { sha256Hex } from '../../../base/digest.ts'
-import { RESOURCES } from '../../../base/domain/resources.ts'
 import { resolveField } from '../../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
 import { type Fields, isObject } from '../../../base/json/objects.ts'
@@ -11,9 +10,9 @@ import { readRelease } from '../../../base/identity/releases.ts'
 import type { CatalogEntry } from '../../../store/catalog/lists.ts'
 import type { Reads } from '../../../store/reads.ts'
 import type { MatchFinding, MatchPatch, MatchPatches, MatchedComponent } from './finding.ts'
+import { PATCHES } from '../../../base/domain/resources.ts'
 
-const LIST = RESOURCES.find(({ name }) => name === 'patches')?.list ?? { path: '', facets: [] }
-const CVE_FACET = LIST.facets.findIndex(({ field }) => field === 'cve_id')
+const CVE_FACET = PATCHES.facets.findIndex(({ field }) => field === 'cve_id')
 /** CVEs of one statement, entries of the list that are read for them, and their bytes: far above real ones. */
 const AT_ONCE = 100
 const MAX_ENTRIES = 20_000
@@ -38,7 +37,7 @@ export function joinPatches(
   { catalog }: Pick<Reads, 'catalog'>,
   check: () => void,
 ): Joined {
-  const list = catalog.readList(LIST.path)
+  const list = catalog.readList(PATCHES.path)
   if (list === null) return patchesNotApplied(findings, 'this mirror has no list of patches')
   if (list.entries > 0 && !catalog.hasFacet(list.id, CVE_FACET))
     return patchesNotApplied(findings, 'the list of patches names no CVEs')
@@ -64,7 +63,7 @@ export function joinPatches(
     const patches = doneFirst(own.map(({ patch }) => patch))
     return { ...finding, patches, patchCount: listed - kept.length + own.length }
   })
-  const partial = catalog.whyListPartial(LIST.path)
+  const partial = catalog.whyListPartial(PATCHES.path)
   return { findings: joined, patches: { notApplied: null, entries: list.entries, partial } }
 }
 
@@ -84,7 +83,7 @@ export type DonePlaces = ReadonlyMap<string, ReadonlySet<string>>
  */
 export function listDonePlaces(cves: readonly string[], { catalog }: Pick<Reads, 'catalog'>): DonePlaces {
   const places = new Map<string, Set<string>>()
-  const list = catalog.readList(LIST.path)
+  const list = catalog.readList(PATCHES.path)
   if (list === null || !catalog.hasFacet(list.id, CVE_FACET)) return places
   const reading = { catalog, list: list.id, check: () => undefined }
   for (const { patch, ecosystem, name } of ticketsAbout(cves, reading))
@@ -97,7 +96,7 @@ export function listDonePlaces(cves: readonly string[], { catalog }: Pick<Reads,
 
 /** Returns a text that differs once the list of patches does. */
 export function patchListState({ catalog }: Pick<Reads, 'catalog'>): string {
-  const list = catalog.readList(LIST.path)
+  const list = catalog.readList(PATCHES.path)
   if (list === null) return ''
   const pages = catalog.listPages(list.id).map(({ sha256 }) => sha256.toString('base64'))
   return `${list.entries} ${list.changed} ${sha256Hex(pages.join(' '))}`

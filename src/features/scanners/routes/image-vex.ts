@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MirrorError } from '../../../base/errors.ts'
-import { namesOf } from '../../../base/domain/image-reference.ts'
+import { namesOfText } from '../../../base/domain/image-reference.ts'
 import { canonicalPath, fillPath } from '../../../base/domain/path-templates.ts'
 import { RESOURCES, TAGS } from '../../../base/domain/resources.ts'
 import { isNone } from '../../../store/catalog/answers.ts'
@@ -115,7 +115,7 @@ export function repositoriesIn(text: string | null): string[] {
 }
 
 function digestIn(text: string): string {
-  const { digest } = namesOf({ ...NO_NAMES, subject: text })
+  const { digest } = namesOfText(text)
   const plain = (digest ?? text).toLowerCase()
   if (/^[\da-f]{64}$/.test(plain)) return `sha256:${plain}`
   if (/^sha\d{3}:[\da-f]{64,}$/.test(plain)) return plain
@@ -124,8 +124,6 @@ function digestIn(text: string): string {
     `${text.slice(0, 100)} is no digest of an image: sha256: and 64 hexadecimal digits`,
   )
 }
-
-const NO_NAMES = { repository: null, tag: null, digest: null, arch: null }
 
 /** What a gap of a document begins with. */
 const UNREAD = 'the document '

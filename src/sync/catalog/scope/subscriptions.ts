@@ -1,13 +1,12 @@
 import { textsWithin } from '../../../base/domain/image-reference.ts'
 import { readText, wordsOf } from '../../../base/json/field-names.ts'
 import { ECOSYSTEMS } from '../../../base/domain/resources.ts'
-import { IMAGE_NAME_FIELDS } from '../../../base/json/forms/listed-names.ts'
+import { IMAGE_NAME_FIELDS, TAG_NAME_FIELDS } from '../../../base/json/forms/listed-names.ts'
 import { kindOf, refsOf } from './references.ts'
 import { type Keys, type SubscribedKind, ecosystemIn, idKey, nameKeys, tagKeys } from './names.ts'
 
 /** Fields that contain the name of a package, or of its source package. */
 export const NAME_FIELDS = ['name', 'src_name', 'package_src_name', 'package_name']
-const TAG_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
 
 /** Listed items to which the account subscribes. */
 export interface Subscribed {
@@ -139,7 +138,7 @@ function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> 
 }
 
 function namesOfTag({ value }: Item): string[] {
-  const name = readText(value, TAG_FIELDS)
+  const name = readText(value, TAG_NAME_FIELDS)
   const images = refsOf(value).filter(({ kind }) => kind === 'image')
   const own = name === null ? [] : images.flatMap((image) => tagKeys(image.value, name))
   return [...textsWithin(value).flatMap((text) => nameKeys(text).tag), ...own]

@@ -16,6 +16,7 @@ import { readTagFindings } from '../tags/log.ts'
 import { requireList } from '../list-page.ts'
 import { openCarried } from './carried.ts'
 import { type ImageRow, readImageRows } from './rows.ts'
+import { compareText } from '../../../../base/versions/order.ts'
 
 /** Tags on a page. */
 const PAGE = 100
@@ -77,7 +78,7 @@ const SORT_LABELS: Readonly<Record<Sort, string>> = {
 
 type Order = (one: ImageRow, other: ImageRow) => number
 
-const byName: Order = (one, other) => compare(nameOf(one), nameOf(other))
+const byName: Order = (one, other) => compareText(nameOf(one), nameOf(other))
 
 const ORDERS: Readonly<Record<Sort, Order>> = {
   fix: byCount('fixable'),
@@ -94,14 +95,8 @@ function byCount(name: 'fixable' | 'critical' | 'high' | 'findings'): Order {
   return (one, other) => of(other) - of(one) || byName(one, other)
 }
 
-function compare(one: string, other: string): number {
-  if (one === other) return 0
-  return one < other ? -1 : 1
-}
-
 function timeOf({ changed }: ImageRow): number {
-  const at = Date.parse(changed)
-  return Number.isNaN(at) ? 0 : at
+  return Date.parse(changed) || 0
 }
 
 function nameOf({ image, tag }: ImageRow): string {

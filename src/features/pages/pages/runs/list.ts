@@ -7,9 +7,8 @@ import { type Cell, link, plain, span, state, time, withTimes } from '../../../.
 import type { Block, FormField } from '../../blocks.ts'
 import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
 import { type RunLine, groupUnchanged, judgeRuns } from './outcomes.ts'
+import { RUN_KINDS, RUN_STATES } from '../../../../base/reports/runs.ts'
 
-const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const
-const KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const
 /** Runs on a page. */
 const PAGE = 50
 
@@ -39,8 +38,8 @@ export function loadRuns(call: PageCall): PageView {
   const { query, ui } = call
   const asked: AskedRuns = {
     source: choiceOf(query, 'source', SOURCES),
-    kind: choiceOf(query, 'kind', KINDS),
-    state: choiceOf(query, 'state', STATES),
+    kind: choiceOf(query, 'kind', RUN_KINDS),
+    state: choiceOf(query, 'state', RUN_STATES),
     show: choiceOf(query, 'show', SHOWN),
   }
   const before = numberOf(query, 'before')
@@ -77,8 +76,8 @@ function readLines({ reads }: PageCall, asked: AskedRuns, before: number): { lin
 function formOf({ ui }: PageCall, { source, kind, state: is, show }: AskedRuns): Block {
   const fields = [
     selectOf('source', 'Source', SOURCES, source),
-    selectOf('kind', 'Kind', KINDS, kind),
-    selectOf('state', 'State', STATES, is),
+    selectOf('kind', 'Kind', RUN_KINDS, kind),
+    selectOf('state', 'State', RUN_STATES, is),
     showField(show),
   ]
   return { kind: 'form', label: 'Filter of runs', action: ui('runs'), fields, button: 'Filter' }

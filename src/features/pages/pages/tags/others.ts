@@ -92,8 +92,7 @@ function newestFirst(one: SiblingTag, other: SiblingTag): number {
 }
 
 function timeOf({ changed }: SiblingTag): number {
-  const at = Date.parse(changed)
-  return Number.isNaN(at) ? 0 : at
+  return Date.parse(changed) || 0
 }
 
 function readSiblings(reads: Reads, repository: string, tags: readonly OtherTag[]): SiblingTag[] {
