@@ -83,7 +83,7 @@ function read(
   query: URLSearchParams,
 ): ListPage {
   const missing = stored.use('catalog')
-  const reply = stored.readApi(path, params, query)
+  const reply = namingOptions(query, () => stored.readApi(path, params, query))
   if ('problem' in reply) {
     const { error, message } = reply.problem
     const isAbsent = error === 'not_mirrored' || error === 'not_found'
@@ -94,6 +94,20 @@ function read(
   }
   if (missing !== null) throw missing
   return parseListPage(stored.reads, fillPath(path, params), reply)
+}
+
+/** Does it; where the list refuses a parameter of the query, the error names the option that gave it. */
+function namingOptions<T>(query: URLSearchParams, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'bad_request') throw error
+    const { message } = error
+    const param = [...query.keys()].find((name) => message.startsWith(`${name}=…`) || message.startsWith(`${name}:`))
+    if (param === undefined) throw error
+    const what = message.slice(param.length).replace(/^=…/, '')
+    throw new MirrorError('bad_request', `--${filterName(param)}${what}`, { cause: error })
+  }
 }
 
 function listed(name: string, { texts, next, total, incomplete }: ListPage, table: Table): LookupResult {

@@ -4,7 +4,6 @@ import { whyUnread } from '../../store/database/unread.ts'
 import { openShortReads, type ShortReads } from '../../store/reads.ts'
 import { type GlobalOptions, firstStep, printJson } from '../../cli/context.ts'
 import { visibleLines } from '../../cli/output.ts'
-import { filterName } from './filters.ts'
 import type { Freshness } from './freshness.ts'
 
 /** Options of every command that looks something up. */
@@ -51,21 +50,11 @@ export function refuseLookup(error: unknown, isJson: boolean, freshness: Freshne
   if (error instanceof SyntaxError) throw new MirrorError('corrupt', `${DAMAGED} (${error.message})`, { cause: error })
   if (!(error instanceof MirrorError)) throw error
   const { code, message, fields } = error
-  if (code === 'bad_request') throw new MirrorError('usage', byOptions(message), { cause: error })
+  if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })
   if (code !== 'not_found' && code !== 'not_ready' && code !== 'stale') throw error
   if (isJson) printJson({ found: false, reason: REASONS[code], message, ...fields, sources: freshness?.used() ?? [] })
   else
     for (const line of [`patchmirror: ${message}`, ...(freshness?.lines() ?? [])])
       process.stderr.write(`${visibleLines(line)}\n`)
   return code === 'not_found' ? NOT_FOUND : UNKNOWN
-}
-
-/** Returns what is said of a request with the options of the command in place of the parameters. */
-function byOptions(message: string): string {
-  return message
-    .replace(/\b(\w+)=…/g, (_, param: string) => `--${filterName(param)}`)
-    .replace(
-      /^(\w+)(=|: unknown )/,
-      (_, param: string, sign: string) => `--${filterName(param)}${sign.replace('=', ' ')}`,
-    )
 }

@@ -13,11 +13,13 @@ import { type SearchReads, findRecords, noIndex } from './search.ts'
  * in Unix milliseconds.
  */
 export function sincePlace(reads: Reads, source: SourceName, since: string, now: number, instead?: string): SincePlace {
+  const at = isSnapshotName(since) ? null : readSince(since, now)
+  if (at !== null && at > now) throw new MirrorError('bad_request', `--since is in the future: ${since}`)
   const [place] = placesSince(reads, since, source, now)
   if (place) return place
   const oldest = reads.changes.readNextLogged(source, 0)
   if (oldest === null) throw noLog(source)
-  if (readSince(since, now) === null && !isSnapshotName(since))
+  if (at === null && !isSnapshotName(since))
     throw new MirrorError('bad_request', `--since ${since} is none of: ${SINCE_FORMS_HERE}`)
   const begins = toIso(oldest.publishedAt)
   throw new MirrorError(
