@@ -15,7 +15,6 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -66,21 +65,11 @@ export function makeFolder(path: string): void {
  * link is replaced, not followed. Throws the system's error.
  */
 export function replacePrivateFile(path: string, content: string | Uint8Array): void {
-  const draft = draftIn(dirname(path))
-  try {
-    const file = openSync(draft, 'wx', PRIVATE_FILE)
-    try {
-      writeFileSync(file, content)
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
-    renameSync(draft, path)
-  } catch (error) {
-    rmSync(draft, { force: true })
-    throw error
-  }
+  replaceInFolder(path, (write) => write(Buffer.from(content)))
 }
+
+/** How files of others are opened for reading: a pipe without a writer would be waited for. It is refused once it is open. */
+export const READING = constants.O_RDONLY | constants.O_NONBLOCK
 
 /** Writes all bytes to a file. */
 export function writeAll(fd: number, bytes: Uint8Array): void {
@@ -118,9 +107,13 @@ const IGNORED: ReadonlySet<string> = new Set(['ENOENT', 'EPERM', 'EACCES', 'EROF
  * Readers see the old content or the new. When `fill` throws, nothing is changed.
  */
 export function replaceFile(path: string, fill: (write: (piece: Uint8Array) => void) => void): void {
-  const folder = dirname(path)
-  const temporary = draftIn(folder)
-  const fd = openSync(temporary, 'wx', PRIVATE_FILE) // never through a link that somebody else made
+  replaceInFolder(path, fill)
+  syncFolder(dirname(path))
+}
+
+function replaceInFolder(path: string, fill: (write: (piece: Uint8Array) => void) => void): void {
+  const draft = draftIn(dirname(path))
+  const fd = openSync(draft, 'wx', PRIVATE_FILE) // never through a link that somebody else made
   try {
     try {
       fill((piece) => writeAll(fd, piece))
@@ -128,12 +121,11 @@ export function replaceFile(path: string, fill: (write: (piece: Uint8Array) => v
     } finally {
       closeSync(fd)
     }
-    renameSync(temporary, path)
+    renameSync(draft, path)
   } catch (error) {
-    rmSync(temporary, { force: true })
+    rmSync(draft, { force: true })
     throw error
   }
-  syncFolder(folder)
 }
 
 const DRAFT = /^\.pm-draft-[\da-f]{12}$/
@@ -208,7 +200,7 @@ export function expectFile(stats: Stats): void {
  * file of at most `maxBytes`.
  */
 export function readNamedFile(path: string, maxBytes = NAMED_FILE_BYTES): Buffer {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK) // a pipe would be waited for
+  const file = openSync(path, READING)
   try {
     const stats = fstatSync(file)
     expectFile(stats)

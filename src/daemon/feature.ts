@@ -69,7 +69,7 @@ export interface DaemonPart {
 }
 
 /** What the parts of a daemon are made from. */
-interface AnswerParts {
+export interface AnswerParts {
   readonly config: Config
   readonly version: string
 }

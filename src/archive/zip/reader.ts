@@ -1,7 +1,7 @@
-import { constants, readSync } from 'node:fs'
+import { readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { MirrorError } from '../../base/errors.ts'
-import { expectFile } from '../../base/files.ts'
+import { expectFile, READING } from '../../base/files.ts'
 import {
   type Directory,
   type DirectoryLocation,
@@ -62,9 +62,6 @@ const PAGED_FROM = 1 << 20
 const SMALL = 1 << 16
 const YIELD_READS = 256
 let smallReads = 0
-
-/** A pipe is opened without waiting for who writes to it, and refused. */
-const READING = constants.O_RDONLY | constants.O_NONBLOCK
 
 /** An open archive on disk. */
 export interface ArchiveFile extends ArchiveReader {

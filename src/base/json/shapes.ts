@@ -18,6 +18,9 @@ export function textField(pattern: Pick<RegExp, 'test'>, what: string): Check<st
   return (value, place) => (typeof value === 'string' && pattern.test(value) ? value : refuse(place, `is not ${what}`))
 }
 
+/** Accepts a SHA-256 in hex. */
+export const sha256 = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
+
 /** Accepts an integer in a range, exactly representable in JavaScript. */
 export function integerField(min: number, max = Number.MAX_SAFE_INTEGER): Check<number> {
   return (value, place) =>

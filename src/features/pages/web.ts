@@ -6,7 +6,6 @@ import { askingOf } from '../../server/reading/asking.ts'
 import { followPin } from '../../server/reading/thread.ts'
 import { type Problem, methodNotAllowed, retryHeaders } from '../../server/http/problems.ts'
 import { rawTarget } from '../../server/http/request-target.ts'
-import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { isUnreadable } from '../../store/database/faults.ts'
 import { errorOf } from '../../base/threads/failure.ts'
@@ -17,11 +16,7 @@ import { prefersHtml } from './accept.ts'
 import { type Page, UI } from './page.ts'
 import { MOVED, PAGES } from './pages.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
-
-interface WebOptions {
-  readonly config: Config
-  readonly version: string
-}
+import type { AnswerParts } from '../../daemon/feature.ts'
 
 /** The overview's path without its last slash. */
 const BARE = UI.slice(0, -1)
@@ -33,7 +28,7 @@ const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 }
  * Creates the pages for people: `/` for clients that prefer HTML, and everything below `/-/ui/`. They are made on a thread
  * of their own, which starts with the first of them. They only read and refer to nothing elsewhere, and their script is one file of their own.
  */
-export function createWeb({ config, version }: WebOptions): (tools: PeopleTools) => PeoplePages {
+export function createWeb({ config, version }: AnswerParts): (tools: PeopleTools) => PeoplePages {
   return (tools) => {
     const { style, script, icon } = readAssets()
     const data: PagesData = { config, version, style: style.path, script: script.path, icon: icon.path }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../../config/schema.ts'
 import { holderFor } from '../../base/connections/responses.ts'
 import type { EdgeFields } from '../http/edge-fields.ts'
-import { PUBLIC_CACHING, type Exchange, type Heads, sendAnswer } from '../http/response.ts'
+import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
 import type { FeedAnswer } from '../snapshot/documents.ts'
 import type { MirrorError } from '../../base/errors.ts'
 import { type Failures, type Problem, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
@@ -119,7 +119,7 @@ function answerArchive({ served, edge }: Pick<MirrorOptions, 'served' | 'edge'>,
   const info = served.reads.osv.readArchive()
   if (info === null) throw notReady(served.reads, 'osv', OSV_ARCHIVE)
   const archive = served.archives.current(info)
-  return sendArchive(exchange, archive, origin, PUBLIC_CACHING, [...edge.of(origin), ...partFields(origin)])
+  return sendArchive(exchange, archive, origin, [...edge.of(origin), ...partFields(origin)])
 }
 
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined

@@ -1,7 +1,7 @@
 import { originFields } from './origin.ts'
 import { formatHttpDate } from '../../base/time.ts'
 import { googHash } from '../../archive/zip/crc32c.ts'
-import { type Exchange, sendFailed, cacheFields, entityTag } from './response.ts'
+import { type Exchange, sendFailed, cacheFields, entityTag, PUBLIC_CACHING } from './response.ts'
 import type { OpenArchive } from './send-file.ts'
 import { checkConditions, rangeStillApplies, parseRange } from './conditions.ts'
 import type { Coding } from './request-headers.ts'
@@ -27,11 +27,10 @@ export function sendArchive(
   exchange: Exchange,
   archive: OpenArchive,
   origin: SnapshotOrigin,
-  cacheControl: string,
-  more: readonly string[] = [],
+  more: readonly string[],
 ): Promise<void> {
   const { sha256, crc32c } = archive.info
-  const manner = { origin, cacheControl, sha256, crc32c, type: 'application/zip', more }
+  const manner = { origin, cacheControl: PUBLIC_CACHING, sha256, crc32c, type: 'application/zip', more }
   return sendFile(exchange, archive, { ...manner, coding: null })
 }
 

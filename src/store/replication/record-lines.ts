@@ -9,16 +9,17 @@ interface Block {
 }
 
 /** The lines of all records as they were read, to be used again after a few writes of the same connection. */
-export interface KeptLines {
+interface KeptLines {
   /** `PRAGMA data_version` before they were read: another one when another connection has committed since. */
   readonly version: number
   readonly blocks: readonly Block[]
 }
 
-/** What a pass over all records found. */
-interface Pass {
+/** The proof that a source's stored content is the published snapshot's. */
+export interface ContentProof {
+  /** Records that were read for it. */
   readonly records: number
-  /** Null: not wanted, or over `MOST_KEPT`. */
+  /** Their lines, so that a publication in the same run need not read all again; null: not wanted, or over `MOST_KEPT`. */
   readonly kept: KeptLines | null
 }
 
@@ -37,7 +38,7 @@ const END = Buffer.from([0xff])
  */
 export function createRecordLines(db: Db) {
   const { next, range, one, version } = prepareLines(db)
-  const read = (use: Use, keep = false): Pass => {
+  const read = (use: Use, keep = false): ContentProof => {
     const before = version()
     const blocks: Block[] = []
     let records = 0

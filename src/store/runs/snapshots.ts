@@ -3,7 +3,7 @@ import type { createChangeWriter } from '../changes/log-writes.ts'
 import type { Change, ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 import { createContentDigester } from '../replication/content.ts'
-import { type KeptLines, createRecordLines } from '../replication/record-lines.ts'
+import { createRecordLines, type ContentProof } from '../replication/record-lines.ts'
 
 /** The state of one source that readers see, published in one transaction. */
 interface Snapshot {
@@ -28,14 +28,6 @@ interface Snapshot {
 /** A snapshot to publish. */
 export type PublishedSnapshot = Omit<Snapshot, 'sequence' | 'scope' | 'contentDigest'> &
   Partial<Pick<Snapshot, 'scope'>>
-
-/** The proof that a source's stored content is the published snapshot's. */
-export interface ContentProof {
-  /** Records that were read for it. */
-  readonly records: number
-  /** Their lines, so that a publication in the same run need not read all again; null: they are too many. */
-  readonly kept: KeptLines | null
-}
 
 interface Row extends Omit<Snapshot, 'whole'> {
   whole: number

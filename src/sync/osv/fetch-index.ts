@@ -8,7 +8,6 @@ import { OSV_ARCHIVE, OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import { contentInPool, contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
 import type { UpstreamState } from '../../store/feeds/documents.ts'
 import type { OsvReader } from '../../store/osv/reads.ts'
-import type { ContentProof } from '../../store/runs/snapshots.ts'
 import type { Writes } from '../../store/writes.ts'
 import { ARCHIVE_TIMEOUT_MS } from '../../upstream/http/download.ts'
 import { type Meta, type Validators, hasEnd } from '../../upstream/http/response.ts'
@@ -33,6 +32,7 @@ import { type IndexDifference, differenceOfIndexes } from './index/difference.ts
 import { type RunScope, scopeSettings } from './scope.ts'
 import { refuseOlder } from '../older-mirror.ts'
 import { lackAbove } from './upstream-mirror.ts'
+import type { ContentProof } from '../../store/replication/record-lines.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
 export interface ListedIndex extends Validators {

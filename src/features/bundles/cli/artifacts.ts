@@ -1,6 +1,5 @@
-import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import type { FetchedBundle } from '../oci/artifacts.ts'
+import type { FetchedBundle, ArtifactSettings } from '../oci/artifacts.ts'
 import { readReference } from '../../../config/kinds/oci-reference.ts'
 import { createBundleProgress } from '../../../cli/progress.ts'
 
@@ -9,9 +8,6 @@ export type NameFiles = (text: string) => string
 
 /** Has a file that is made of another one called by that one's name from then on. */
 export type CallAs = (path: string, file: string) => void
-
-/** What the files of a command line need to become files on this disk. */
-type Settings = Pick<Config, 'data' | 'upstream' | 'network'>
 
 interface FileOptions {
   readonly json?: boolean
@@ -23,7 +19,7 @@ interface FileOptions {
  */
 export async function withBundleFiles<T>(
   given: readonly string[],
-  config: Settings,
+  config: ArtifactSettings,
   options: FileOptions,
   use: (files: readonly string[], named: NameFiles, callAs: CallAs) => Promise<T>,
 ): Promise<T> {
@@ -50,7 +46,7 @@ export async function withBundleFiles<T>(
 }
 
 /** Returns the file that a name of a command line stands for. */
-async function fileFor(one: string, config: Settings, { json = false }: FileOptions): Promise<FetchedBundle> {
+async function fileFor(one: string, config: ArtifactSettings, { json = false }: FileOptions): Promise<FetchedBundle> {
   const reference = readReference(one)
   if (reference === null) return { path: one, close: () => undefined }
   const { fetchArtifact } = await import('../oci/artifacts.ts') // it has network code, and files need none

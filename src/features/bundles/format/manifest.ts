@@ -12,6 +12,7 @@ import {
   shape,
   textField,
   truth,
+  sha256,
 } from '../../../base/json/shapes.ts'
 
 /** Version of the format that this program writes and reads; docs/bundle-format.md. */
@@ -94,7 +95,6 @@ export const CAPS = {
   packBytes: 64 * 2 ** 20,
 } as const
 
-const sha256 = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
 const size = integerField(0, 2 ** 50)
 
 /** Valid names of members. None of them leads out of a folder. */
@@ -118,6 +118,10 @@ const member: Check<BundleMember> = (value, place) =>
   typeof value === 'object' && value !== null && 'packed' in value ? deflated(value, place) : stored(value, place)
 
 const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
+
+/** Accepts a value for each of some sources. */
+export const perSource = <T>(check: Check<T>): Check<Partial<Record<string, T>>> =>
+  recordOf(bySource, check, SOURCES.length)
 
 const manifest = shape<Manifest>({
   format: choiceField(FORMAT),
@@ -144,7 +148,7 @@ const manifest = shape<Manifest>({
     shape<ManifestBase>({
       sequence: orNull(integerField(1)),
       digest: sha256,
-      sources: recordOf(bySource, sha256, SOURCES.length),
+      sources: perSource(sha256),
     }),
   ),
   counts: recordOf(
@@ -205,7 +209,10 @@ function faultOf({ kind, base, sequence, sources, members, keys, ...rest }: Mani
   return null
 }
 
-function digestsOf(sources: Manifest['sources']): Partial<Record<SourceName, string>> {
+/** Returns the state digests of sources. */
+export function digestsOf(
+  sources: Partial<Record<SourceName, { readonly digest: string }>>,
+): Partial<Record<SourceName, string>> {
   return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))
 }
 

@@ -20,6 +20,7 @@ import {
   textField,
   truth,
   union,
+  sha256 as digest,
 } from '../../../base/json/shapes.ts'
 
 // eslint-disable-next-line no-control-regex -- characters that no key of upstream's has
@@ -32,7 +33,6 @@ const plain: Check<string> = textField(
 const id: Check<string> = textField({ test: (value) => value !== '' && value.isWellFormed() }, 'an id')
 const stamp = textField({ test: (value) => value.isWellFormed() }, 'text')
 const any = textField({ test: (value) => value.isWellFormed() && !value.includes('\0') }, 'text')
-const digest = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
 const half = textField(/^[\da-f]{32}$/, 'half a SHA-256 in hex')
 const hex = textField(/^(?:[\da-f]{2}){0,64}$/, 'hex')
 const uint32 = integerField(0, 0xffffffff)

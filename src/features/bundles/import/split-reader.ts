@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import type { ByteSource } from '../../../archive/zip/reader.ts'
 import { readSums } from '../format/split-names.ts'
 import { bundleRefusal } from '../format/refusal.ts'
+import { READING } from '../../../base/files.ts'
 
 /** A file, or its parts in order, read as one, without joining them on disk. */
 interface SplitParts extends ByteSource {
@@ -53,15 +53,12 @@ export async function openParts(paths: readonly string[]): Promise<SplitParts> {
   }
 }
 
-/** Opens without blocking: a pipe without a writer would block for ever. It is refused after opening. */
-const READ = constants.O_RDONLY | constants.O_NONBLOCK
-
 /** Errors that say that there is no such file. All others are of this computer or of the medium, and say nothing of the bundle. */
 const NO_FILE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
 
 async function openFile(path: string): Promise<FileHandle> {
   try {
-    const file = await open(path, READ)
+    const file = await open(path, READING)
     if ((await file.stat()).isFile()) return file
     await file.close()
     throw new MirrorError('bundle', `${path} is not a regular file`)

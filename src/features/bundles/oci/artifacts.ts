@@ -17,7 +17,7 @@ import {
 import { hasManifest, openRepository, pullBlob, pushFile, pushManifest, readManifest } from './registry.ts'
 
 /** The settings that registries and layouts need. */
-type Settings = Pick<Config, 'data' | 'upstream' | 'network'>
+export type ArtifactSettings = Pick<Config, 'data' | 'upstream' | 'network'>
 
 /** Where an export writes, and what makes an artifact of it. */
 export interface ArtifactTarget {
@@ -30,7 +30,7 @@ export interface ArtifactTarget {
 }
 
 /** Opens the place of an artifact for writing: whether that is possible is known before an export begins. */
-export function openArtifactTarget(reference: OciReference, settings: Settings): Promise<ArtifactTarget> {
+export function openArtifactTarget(reference: OciReference, settings: ArtifactSettings): Promise<ArtifactTarget> {
   return reference.kind === 'layout' ? layoutTarget(reference) : registryTarget(reference, settings)
 }
 
@@ -45,7 +45,7 @@ async function layoutTarget(reference: LayoutReference): Promise<ArtifactTarget>
   })
 }
 
-async function registryTarget(reference: RegistryReference, settings: Settings): Promise<ArtifactTarget> {
+async function registryTarget(reference: RegistryReference, settings: ArtifactSettings): Promise<ArtifactTarget> {
   const repository = openRepository(settings, reference, 'pull,push')
   try {
     await hasManifest(repository)
@@ -87,7 +87,7 @@ export interface FetchedBundle {
 /** Returns the file of the bundle that a reference names: one in a layout as it is, one of a registry downloaded. */
 export async function fetchArtifact(
   reference: OciReference,
-  settings: Settings,
+  settings: ArtifactSettings,
   onProgress: OnProgress,
 ): Promise<FetchedBundle> {
   if (reference.kind === 'layout') return { path: findInLayout(reference), close: () => undefined }

@@ -10,6 +10,7 @@ import { http } from '../../../base/connections/http.ts'
 import { MirrorError, systemCode } from '../../../base/errors.ts'
 import { readHttpDate } from '../../../base/time.ts'
 import { readNamedFile } from '../../../base/files.ts'
+import type { ObjectBody } from './object-store.ts'
 
 /** The SDK, once it is loaded. */
 type Sdk = typeof S3Module
@@ -23,9 +24,6 @@ export interface Condition {
   readonly IfNoneMatch?: '*'
   readonly IfMatch?: string
 }
-
-/** Content of one request: bytes, or a whole file with its SHA-256, hex. */
-type Content = Buffer | { readonly file: string; readonly size: number; readonly sha256: string }
 
 /** What a store answers of an object. `modifiedAt`: unix ms by the store's clock, null when it does not say. */
 export interface Answered {
@@ -50,7 +48,7 @@ interface UploadName {
 export interface S3Requests {
   get(key: string, from: number, signal: AbortSignal): Promise<Answered & { body: Readable; length: number }>
   head(key: string, signal: AbortSignal): Promise<Answered>
-  put(key: string, content: Content, condition: Condition, signal: AbortSignal): Promise<Answered>
+  put(key: string, content: ObjectBody, condition: Condition, signal: AbortSignal): Promise<Answered>
   list(prefix: string, after: string | undefined, signal: AbortSignal): Promise<ListPage>
   delete(key: string, signal: AbortSignal): Promise<void>
   startUpload(key: string, signal: AbortSignal): Promise<UploadName>

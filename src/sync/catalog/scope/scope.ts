@@ -4,7 +4,7 @@ import { IMAGE_NAME_FIELDS } from '../../../base/json/forms/listed-names.ts'
 import { type Pattern, matchesAny, parsePattern } from '../../../base/domain/patterns.ts'
 import { refsOf } from './references.ts'
 import type { SubscribedKind } from './names.ts'
-import { type Subscribed, NAME_FIELDS, resolveSubscriptions } from './subscriptions.ts'
+import { type Subscribed, NAME_FIELDS, resolveSubscriptions, textsIn } from './subscriptions.ts'
 
 /** A listed item with the members that the crawl needs. */
 export interface ListedItem {
@@ -67,7 +67,7 @@ export function scopeOf(config: Config['catalog'], input: ScopeInput, isStored: 
   const packages: ListedItem[] = []
   for (const item of input.packages()) {
     const ecosystem = readText(item.value, ['ecosystem', 'package_ecosystem']) ?? []
-    const names = { package: texts(item.value, NAME_FIELDS), ecosystem }
+    const names = { package: textsIn(item, NAME_FIELDS), ecosystem }
     if (rule.covers(rule.subscribed('package', item.id), names)) packages.push(item)
   }
   const { count = 0, unresolved = new Map<string, string>() } = subscribed ?? {}
@@ -109,8 +109,4 @@ function createRule(config: Config['catalog'], subscribed: Subscribed | null, is
 
 function isPattern(pattern: Pattern | null): pattern is Pattern {
   return pattern !== null
-}
-
-function texts(value: Record<string, unknown>, fields: readonly string[]): string[] {
-  return fields.map((field) => readText(value, [field])).filter((text) => text !== null)
 }

@@ -157,7 +157,8 @@ function ecosystemOf(value: Readonly<Record<string, unknown>>): string | null {
   return readText(value, ['ecosystem', 'package_ecosystem'])?.toLowerCase() ?? null
 }
 
-function textsIn({ value }: Item, fields: readonly string[]): string[] {
+/** Returns the texts of these fields of an item. */
+export function textsIn({ value }: Pick<Item, 'value'>, fields: readonly string[]): string[] {
   return fields.map((field) => readText(value, [field])).filter((text) => text !== null)
 }
 

@@ -3,19 +3,18 @@ import { MirrorError } from '../../../../base/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../../../base/time.ts'
 import { type SourceName, SOURCES } from '../../../../base/domain/sources.ts'
 import { combineDigests } from '../../../../store/replication/rows.ts'
-import type { Manifest, ManifestSource } from '../../../bundles/format/manifest.ts'
+import { type ManifestSource, digestsOf, perSource } from '../../../bundles/format/manifest.ts'
 import {
-  type Check,
   date,
   integerField,
   listField,
   choiceField,
   orAbsent,
   orNull,
-  recordOf,
   shape,
   textField,
   truth,
+  sha256,
 } from '../../../../base/json/shapes.ts'
 import { bundleKey, changesKey } from './object-names.ts'
 
@@ -103,14 +102,11 @@ export interface KnownGeneration {
 /** Most bytes of the object of a generation, and most signatures. */
 export const GENERATION_CAPS = { bytes: 256 * 1024, keys: 16 } as const
 
-const sha256 = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
 const named = {
   key: textField(/^[\w./-]{1,200}$/, 'a key'),
   sha256,
   size: integerField(0, 2 ** 50),
 }
-const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
-const perSource = <T>(check: Check<T>): Check<Partial<Record<string, T>>> => recordOf(bySource, check, SOURCES.length)
 
 const generation = shape<Generation>({
   format: choiceField(GENERATION_FORMAT),
@@ -191,11 +187,6 @@ function faultOf(read: Generation): string | null {
   if (delay > LONGEST_DELAY_MS)
     return `it is activated at ${read.activateAt}, more than ${LONGEST_DELAY_MS / HOUR_MS} hours after it was published (${read.publishedAt})`
   return new Set(keys).size < keys.length ? 'names a key twice' : null
-}
-
-/** Returns the state digests of a generation's or a bundle's sources. */
-export function digestsOf(sources: Generation['sources'] | Manifest['sources']): Partial<Record<SourceName, string>> {
-  return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))
 }
 
 /** Returns the names of the sources of a generation, in the order of `SOURCES`. */

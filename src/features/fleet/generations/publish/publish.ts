@@ -26,7 +26,6 @@ import {
   type Generation,
   type KnownGeneration,
   type NamedObject,
-  digestsOf,
 } from '../format/generation.ts'
 import { changesKey, generationKey } from '../format/object-names.ts'
 import { refuseGeneration } from '../format/refusals.ts'
@@ -37,6 +36,7 @@ import { lostOf, storeDecided, storeOnce } from '../uploads.ts'
 import { chooseBundles } from '../follow/bundles.ts'
 import { delayOf } from '../../look/notify.ts'
 import type { Takeover } from '../../look/message.ts'
+import { digestsOf } from '../../../bundles/format/manifest.ts'
 
 /** What a publication needs. */
 export interface PublishDeps {
