@@ -127,14 +127,20 @@ function withoutServing(config: Config): Config {
 }
 
 function dispatch(deps: SyncThreadDeps, requests: RunQueue, message: FromWorker): void {
-  if (message.type === 'progress') deps.onProgress(message.progress)
-  if (message.type === 'warning') deps.onWarning?.(message.message)
-  if (message.type === 'ended') deps.onEnded(message.report)
-  if (message.type === 'checkpointed') deps.onCheckpoint()
-  if (message.type === 'failed') failed(deps, requests, message)
-  if (message.type === 'ended') requests.ended(message.request.source, { report: message.report })
-  if (message.type === 'failed' && message.request !== null)
-    requests.ended(message.request.source, { failure: message.message })
+  switch (message.type) {
+    case 'progress':
+      return deps.onProgress(message.progress)
+    case 'warning':
+      return deps.onWarning?.(message.message)
+    case 'checkpointed':
+      return deps.onCheckpoint()
+    case 'ended':
+      deps.onEnded(message.report)
+      return requests.ended(message.request.source, { report: message.report })
+    case 'failed':
+      failed(deps, requests, message)
+      if (message.request !== null) requests.ended(message.request.source, { failure: message.message })
+  }
 }
 
 /** Pause before a run that found another process writing is tried again, milliseconds. */
