@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
-import { test } from '../../../support/tables.ts'
+import { bothTest, telling, test } from '../../../support/tables.ts'
 
 const VERSIONS = ['1.0.0', '1.0.1', '1.0.2', '1.1.0', '1.2.0']
 const LIMITS = { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5' }
@@ -60,4 +60,59 @@ describe('a list of versions that is shorter', () => {
     const others = VERSIONS.map((version) => `${version}1`)
     expect((await changed(['a', 'b', 'c', 'd'], others)).report).toMatchObject({ state: 'complete' })
   })
+})
+
+describe('an answer of the package catalog that says itself that it is one page of several', () => {
+  const SOME = VERSIONS.slice(1)
+  const items = SOME.map((version) => ({ version }))
+  const PAGES: [string, unknown, Record<string, string>?][] = [
+    ['a total', { items, total: 9 }],
+    ['a cursor', { data: items, cursor: { after: 'abc' } }],
+    ['the next page', { versions: SOME, next: '/versions?page=2' }],
+    ['a flag', { versions: SOME, has_more: true }],
+    ['a note', { versions: SOME, status: 'partial' }],
+    ['a Link', SOME, { link: '</versions?page=2>; rel="next"' }],
+    ['a count in a header', SOME, { 'x-total-count': '9' }],
+  ]
+  bothTest.each(telling(PAGES, 'a total', 'a Link'))('by %s removes no version', async (_, listed, headers = {}) => {
+    const { report, statusOf } = await changed(['a'], listed, { headers })
+    expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(report.message).toContain('1 could not be fetched')
+    expect(await statusOf(`${versionsOf('a')}/1.0.0/cves`)).toBe(200)
+    expect(await statusOf(`${versionsOf('a')}/9.0.0/cves`)).toBe(503) // it may be on another page
+  })
+
+  const LISTS: [string, unknown, boolean][] = [
+    ['fewer vulnerabilities than it counts', { cves: ['CVE-2024-1'], total: 2 }, true],
+    ['no vulnerability, and a cursor', { data: [], cursor: { after: 'abc' } }, true],
+    ['no vulnerability', { cves: [], total: 0, next: null }, false],
+    ['as many in two lists as it counts', { fixed: ['CVE-2024-1'], open: [{ id: 'CVE-2024-2' }], total: 2 }, false],
+    ['as many by their ids as it counts', { cves: { 'CVE-2024-1': {}, 'CVE-2024-2': {} }, total_count: 2 }, false],
+  ]
+  bothTest.each(telling(LISTS, 'no vulnerability, and a cursor', 'as many in two lists as it counts'))(
+    'does not replace what is stored, with %s: %s',
+    async (_, cves, isPage) => {
+      const { report, made } = await changed(['a'], VERSIONS, { cves })
+      expect(report.state).toBe(isPage ? 'partial' : 'complete')
+      const served = await (await made.ask(`${versionsOf('a')}/1.0.0/cves`)).json()
+      expect(served).toEqual(isPage ? { cves: ['CVE-2024-1', 'CVE-2024-2'] } : cves)
+    },
+  )
+})
+
+test('a list of patch files that is one page of several does not replace the stored one', async () => {
+  const path = '/v1/packages/a/artifacts/patches'
+  let n = 0
+  const files = (count: number) => ({
+    patches: Array.from({ length: count }, (_, at) => ({ text: `--- a/${at}\n+++ b/${at}\n@@ -1 +1 @@\n-a\n+b\n` })),
+  })
+  const made = await plainBench({
+    '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm', n }] } }),
+    '/v1/packages/a/': () => ({ body: { id: 'a' } }),
+    [path]: () => ({ body: n === 0 ? files(3) : { ...files(1), total: 3 } }),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  n++
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(await (await made.ask(path)).json()).toEqual(files(3))
 })
