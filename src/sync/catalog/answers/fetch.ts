@@ -3,6 +3,7 @@ import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { matchPath } from '../../../base/domain/path-templates.ts'
 import { RELEASES, RESOURCES } from '../../../base/domain/resources.ts'
 import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
+import { plainName } from '../../../base/json/field-names.ts'
 import { saysAnything } from '../../../base/json/forms/error-body.ts'
 import { countListed } from '../../../base/json/forms/more-beyond.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
@@ -189,12 +190,15 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
   refuseError(task, value)
   const asked = itemAsked(task)
   const isNamed = asked !== null && names(value, asked.id)
-  if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(readAnswer(context, task.canonical), asked.id)))
+  const isCatalog = task.surface === 'catalog'
+  const stored = isNamed ? null : readAnswer(context, task.canonical)
+  if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(stored, asked.id)))
     throw stranger(task, `it does not name ${asked.shown.slice(0, 80)}`)
-  if (!isNamed && !saysAnything(value, task.surface === 'catalog')) throw stranger(task, 'it says nothing')
+  if (!isNamed && !saysAnything(value, isCatalog)) throw stranger(task, 'it says nothing')
+  if (!isCatalog && isUnlike(value, stored)) throw stranger(task, 'it has no member of what is stored')
   if (matchPath(RELEASES.versions, task.canonical) === null || releasesIn(value).length > 0) return
-  const stored = releasesIn(readAnswer(context, task.canonical)).length
-  if (stored > 0) throw stranger(task, `it names no version of a package that had ${stored}`)
+  const versions = releasesIn(stored).length
+  if (versions > 0) throw stranger(task, `it names no version of a package that had ${versions}`)
 }
 
 /**
@@ -230,6 +234,21 @@ function names(value: unknown, id: string, depth = 0): boolean {
   if (typeof value === 'string' || typeof value === 'number') return plainId(String(value).toWellFormed()) === id
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return false
   return Object.values(value).some((inner) => names(inner, id, depth + 1))
+}
+
+/** Whether two answers have no member in common but one that is around all others; never without a stored one. */
+function isUnlike(value: unknown, stored: unknown): boolean {
+  const known = memberNames(stored)
+  return known.size > 0 && ![...memberNames(value)].some((name) => known.has(name))
+}
+
+function memberNames(value: unknown, depth = 0): Set<string> {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return new Set()
+  const members = Object.entries(value)
+  const [[, only] = ['', null], ...others] = members
+  if (others.length === 0 && typeof only === 'object' && only !== null) return memberNames(only, depth + 1)
+  const within = members.flatMap(([, inner]) => [...memberNames(inner, depth + 1)])
+  return new Set([...(Array.isArray(value) ? [] : members.map(([name]) => plainName(name))), ...within])
 }
 
 /** Whether an item has an id of its own, also where it is alone in a member or a list. */
