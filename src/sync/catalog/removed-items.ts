@@ -1,5 +1,5 @@
 import { counted } from '../../base/text.ts'
-import { listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
+import { type CatalogResource, listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
 import { isDocument, versionsPathOf } from './answers/plan.ts'
@@ -56,7 +56,7 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
     if (list === null || catalog.countGone(list.id, path) === 0) return []
     const found = { stored: list.entries, gone: [...catalog.eachGone(list.id, path)] }
     const [first] = catalog.eachWalked(id, path)
-    const isEmptied = first === undefined && path === listPathOf(resource) && LASTING.has(resource.name)
+    const isEmptied = first === undefined && path === listPathOf(resource) && isLasting(context, resource)
     const other = isOtherForm ? otherForm(found) : null
     const reason = other ?? (isEmptied ? refuseAll(found) : reasonOf(context, found, 'items'))
     const why = reason === null ? null : `${path}: ${reason}`
@@ -64,8 +64,13 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
   })
 }
 
-/** What the service does not lose at once, however little it has; an account may well lose its few keys or subscriptions. */
+/** What the service does not lose at once, however little it has. */
 const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches'])
+
+/** Returns whether a list is not emptied at once: an account may well lose its few keys, and its subscriptions where they are not the scope. */
+function isLasting({ config }: CatalogContext, { name }: CatalogResource): boolean {
+  return LASTING.has(name) || (name === 'subscriptions' && config.catalog.scope === 'subscribed')
+}
 
 /** Returns why what a list lacks is not known to be gone where its pages have another form: something else may have answered. */
 function otherForm({ gone }: Gone): string {
