@@ -1,8 +1,7 @@
 import { sha256Of } from '../../base/digest.ts'
 import { type ErrorCode, MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { readHttpDate, toIso } from '../../base/time.ts'
-import type { Document, UpstreamState } from '../../store/feeds/documents.ts'
+import type { Document } from '../../store/feeds/documents.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { FILTERED_FEEDS, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
@@ -20,7 +19,7 @@ import {
   readStored,
 } from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
-import { refuseOlder } from '../older-mirror.ts'
+import { olderThanLast, refuseOlder } from '../older-mirror.ts'
 import { isGone, isNewest, keepRefused, refuseRemoval, removalLimits } from '../refusals.ts'
 
 interface FetchedFeeds {
@@ -160,8 +159,9 @@ async function admitOrRefuse(
   const { config, store, runId } = context
   const before = stored?.row.entries ?? 0
   const limits = removalLimits(config)
-  const older = olderThanLast(store.feeds.readUpstreamState(document.document.path), document.state)
-  const removal = older ?? refuseRemoval(before, before - document.document.entries, limits, 'entries')
+  const older = olderThanLast(context, document.state, store.feeds.readUpstreamState(document.document.path))
+  const fewer = refuseRemoval(before, before - document.document.entries, limits, 'entries')
+  const removal = older === null ? fewer : `upstream's document ${older}`
   const { path, sha256, body } = document.document
   const judged = removal === null ? await judgeFeed(context, stored, document.document) : null
   if (judged !== null) recordDoubts(context, judged.verdict)
@@ -179,14 +179,6 @@ async function admitOrRefuse(
     ? 'another document of this run waits for approval; a later run stores this one for approval'
     : await keepRefused(context, { source: 'feeds', path, reason, sha256, body, etag, lastModified, asOf })
   fetched.quarantined.set(path, `${reason}; ${decision ?? `approve or reject run ${runId}`}`)
-}
-
-/** Returns why a document with other bytes must not replace the stored one: it is older, as a copy of the service has it. Null: it is not. */
-function olderThanLast(last: UpstreamState | null, { lastModified }: UpstreamState): string | null {
-  const at = readHttpDate(lastModified)
-  const before = readHttpDate(last?.lastModified)
-  if (at === null || before === null || at >= before) return null
-  return `upstream's document of ${toIso(at)} is older than the last one, of ${toIso(before)}`
 }
 
 /** Closes quarantines of confirmed documents: upstream serves the stored state again. */
