@@ -15,6 +15,7 @@ import {
   type StoredDocument,
   absent,
   digestOfFeeds,
+  emptiedPart,
   prepareDocument,
   readStored,
 } from './documents.ts'
@@ -161,7 +162,7 @@ async function admitOrRefuse(
   const limits = removalLimits(config)
   const older = olderThanLast(context, document.state, store.feeds.readUpstreamState(document.document.path))
   const fewer = refuseRemoval(before, before - document.document.entries, limits, 'entries')
-  const removal = older === null ? fewer : `upstream's document ${older}`
+  const removal = older === null ? (fewer ?? emptied(stored, document.document)) : `upstream's document ${older}`
   const { path, sha256, body } = document.document
   const judged = removal === null ? await judgeFeed(context, stored, document.document) : null
   if (judged !== null) recordDoubts(context, judged.verdict)
@@ -179,6 +180,15 @@ async function admitOrRefuse(
     ? 'another document of this run waits for approval; a later run stores this one for approval'
     : await keepRefused(context, { source: 'feeds', path, reason, sha256, body, etag, lastModified, asOf })
   fetched.quarantined.set(path, `${reason}; ${decision ?? `approve or reject run ${runId}`}`)
+}
+
+/** Returns why a feed must not lose a part of it at once, as all patches of an ecosystem; null: it does not. */
+function emptied(stored: StoredDocument | null, { path, body, sha256 }: Document): string | null {
+  const isOurs = FILTERED_FEEDS.has(path) || PUBLIC_FEEDS.some((one) => one.path === path)
+  if (!isOurs || stored === null || stored.content === null || body === null) return null
+  if (stored.row.sha256.equals(sha256)) return null
+  const part = emptiedPart(parsed(stored.content), parsed(contentOf(body, sizeOf(body))))
+  return part === null ? null : `it would empty ${part}`
 }
 
 /** Closes quarantines of confirmed documents: upstream serves the stored state again. */
