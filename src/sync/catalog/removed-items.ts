@@ -65,7 +65,7 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
 }
 
 /** What the service does not lose at once, however little it has. */
-const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches'])
+const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches', 'users'])
 
 /** Returns whether a list is not emptied at once: an account may well lose its few keys, and its subscriptions where they are not the scope. */
 function isLasting({ config }: CatalogContext, { name }: CatalogResource): boolean {
