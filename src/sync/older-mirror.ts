@@ -1,6 +1,6 @@
 import { MirrorError } from '../base/errors.ts'
-import { toIso } from '../base/time.ts'
-import { type Meta, ageOf, mirrorDate } from '../upstream/http/response.ts'
+import { readHttpDate, toIso } from '../base/time.ts'
+import { type Meta, type Validators, ageOf, mirrorDate } from '../upstream/http/response.ts'
 import type { SyncContext } from './context.ts'
 
 type Dated = Pick<SyncContext, 'store' | 'source' | 'now'>
@@ -31,4 +31,19 @@ export function whyOlder({ store, source, now }: Dated, meta: Pick<Meta, 'header
 export function refuseOlder(context: Dated, path: string, meta: Pick<Meta, 'headers' | 'date'>): void {
   const why = whyOlder(context, meta)
   if (why !== null) throw new MirrorError('upstream_shape', `${path}: ${why}`)
+}
+
+/**
+ * Returns what makes a document older than the last one, in words, as a copy of the service has it that is behind; null: it is not.
+ * A last date that is still to come says nothing: the clock of the service was wrong.
+ */
+export function olderThanLast(
+  { now }: Pick<SyncContext, 'now'>,
+  { lastModified }: Pick<Validators, 'lastModified'>,
+  last: Pick<Validators, 'lastModified'> | null,
+): string | null {
+  const at = readHttpDate(lastModified)
+  const before = readHttpDate(last?.lastModified)
+  if (at === null || before === null || at >= before || before > now()) return null
+  return `of ${toIso(at)} is older than the last one, of ${toIso(before)}`
 }

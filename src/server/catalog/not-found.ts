@@ -4,6 +4,7 @@ import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
 import {
   type CatalogResource,
   IDENTITY_VERSIONS,
+  RELEASES,
   atVersion,
   identityVersion,
   listPathOf,
@@ -151,6 +152,9 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
   )
   if (exact !== undefined) return excludedOrPending(config, served, `packages/${exact.id}`, path)
   // The name is there, that version or architecture of it is not.
+  const isMissing = (above: string): boolean => reads.catalog.readMissingPath(canonicalPath(above) ?? above) !== null
+  const unread = [RELEASES.versions, RELEASES.details].map((form) => fillPath(form, params)).find(isMissing)
+  if (unread !== undefined) throw notFetched(path, `what would name it, ${unread}, could not be fetched`)
   const isMirrored = found.some(({ id }) => reads.catalog.hasAnswers(`packages/${id}`))
   return isMirrored
     ? notListed(config, 'versions and architectures of the package', incomplete)

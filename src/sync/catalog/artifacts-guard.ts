@@ -79,7 +79,7 @@ function standardOf(context: CatalogContext, { of, ofTag }: ArtifactJudging['tot
 }
 
 /** What a run removes: stored answers, and items of lists and of other kinds. */
-interface Removed {
+export interface Removed {
   readonly answers: readonly GoneAnswer[]
   readonly items: readonly RemovedItems[]
 }

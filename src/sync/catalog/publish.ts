@@ -1,19 +1,17 @@
 import { counted } from '../../base/text.ts'
 import { ownsResource, listPathOf } from '../../base/domain/resources.ts'
-import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import { parseItem } from '../../store/catalog/lists.ts'
 import type { SyncResult } from '../context.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { noteDoubts, publishedDoubts } from '../doubts.ts'
-import type { ArtifactVerdict } from './artifacts-guard.ts'
+import type { ArtifactVerdict, Removed } from './artifacts-guard.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
 import { digestOfCatalog } from './digest.ts'
 import { quarantinePath } from './guard.ts'
 import { resourcesOf } from './lists/walk.ts'
 import { recordArrivals } from './new-tags.ts'
-import { listGone, noteRemovals, removalWords } from './removals.ts'
-import type { RemovedItems } from './removed-items.ts'
+import { noteRemovals, removalWords } from './removals.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
 /** What the guard said of the artifacts, and the approval that the run applies. */
@@ -26,11 +24,9 @@ interface Admitted {
 export async function publishCatalog(
   context: CatalogContext,
   crawl: Crawl,
-  stored: StoredAnswers,
-  { artifacts, approved, removed: items }: Admitted & { removed: readonly RemovedItems[] },
+  { artifacts, approved, removed: { answers: gone, items } }: Admitted & { removed: Removed },
 ): Promise<SyncResult> {
   const { store, facts, dryRun, source } = context
-  const gone = listGone(context, crawl, stored)
   const lists = [...crawl.walks.walked.values()].filter(({ changed }) => changed)
   const goneLists = listsOutOfScope(context, crawl)
   const removals = { answers: gone, lists: goneLists }

@@ -1,8 +1,9 @@
 import { counted } from '../../base/text.ts'
-import { listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
+import { type CatalogResource, listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
-import { isDocument } from './answers/plan.ts'
+import { isDocument, versionsPathOf } from './answers/plan.ts'
+import { namesFewer } from './answers/releases.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
 import { artifactKind } from './unsure.ts'
@@ -21,12 +22,22 @@ export interface RemovedItems {
   readonly reason: string | null
 }
 
-/** Returns what a run would remove: of each list, and of items, artifacts, answers and lists as a whole. */
-export function removedItems(context: CatalogContext, crawl: Crawl, stored: StoredAnswers): RemovedItems[] {
+/** Returns what a run would remove: of each list, and of items, artifacts, answers and lists as a whole. `answers`: those that leave the scope. */
+export function removedItems(
+  context: CatalogContext,
+  crawl: Crawl,
+  stored: StoredAnswers,
+  answers: readonly { readonly path: string }[],
+): RemovedItems[] {
   const lost = lostArtifacts(context, crawl, stored)
   const kinds: [key: string, noun: string, found: Gone][] = [
     ['owners', 'items with their artifacts', ownersOf(context, crawl, stored)],
     ['artifacts', LOST_ARTIFACTS, lost],
+    [
+      'versions',
+      'answers about versions, which their packages do not name any more',
+      unnamed(context, crawl, stored, answers),
+    ],
     ['refused', 'answers, which the service refuses now (403)', hiddenAnswers(context, crawl, stored)],
     ['lists', 'lists', lostLists(context, crawl)],
   ]
@@ -45,7 +56,7 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
     if (list === null || catalog.countGone(list.id, path) === 0) return []
     const found = { stored: list.entries, gone: [...catalog.eachGone(list.id, path)] }
     const [first] = catalog.eachWalked(id, path)
-    const isEmptied = first === undefined && path === listPathOf(resource) && LASTING.has(resource.name)
+    const isEmptied = first === undefined && path === listPathOf(resource) && isLasting(context, resource)
     const other = isOtherForm ? otherForm(found) : null
     const reason = other ?? (isEmptied ? refuseAll(found) : reasonOf(context, found, 'items'))
     const why = reason === null ? null : `${path}: ${reason}`
@@ -53,8 +64,13 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
   })
 }
 
-/** What the service does not lose at once, however little it has; an account may well lose its few keys or subscriptions. */
-const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches'])
+/** What the service does not lose at once, however little it has. */
+const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches', 'users'])
+
+/** Returns whether a list is not emptied at once: an account may well lose its few keys, and its subscriptions where they are not the scope. */
+function isLasting({ config }: CatalogContext, { name }: CatalogResource): boolean {
+  return LASTING.has(name) || (name === 'subscriptions' && config.catalog.scope === 'subscribed')
+}
 
 /** Returns why what a list lacks is not known to be gone where its pages have another form: something else may have answered. */
 function otherForm({ gone }: Gone): string {
@@ -80,7 +96,7 @@ interface Gone {
 /** Reports whether something that a run removed is there again. `key`: as of `RemovedItems`. */
 export function isThereAgain({ store: { catalog } }: CatalogContext, key: string, id: string): boolean {
   if (key === 'owners') return catalog.hasAnswers(id)
-  if (key === 'artifacts' || key === 'refused') return catalog.readAnswer(id)?.status === 200
+  if (key === 'artifacts' || key === 'versions' || key === 'refused') return catalog.readAnswer(id)?.status === 200
   if (key === 'lists') return catalog.readList(id) !== null
   const list = catalog.readList(key)
   return list !== null && catalog.readEntry(list.id, id) !== null
@@ -98,6 +114,22 @@ function lostArtifacts({ store }: CatalogContext, { wanted, settled }: Crawl, st
     for (const { path, owner, status } of stored.ofOwners(() => true))
       if (status === 200 && (settled.owner(owner) ? isDocument(path) : isArtifact(path))) count++
   return { stored: count, gone: gone.sort() }
+}
+
+/** Returns the number of stored answers about versions, and the paths of those that go because lists of versions are shorter. */
+function unnamed(
+  context: CatalogContext,
+  { wanted }: Crawl,
+  stored: StoredAnswers,
+  answers: readonly { readonly path: string }[],
+): Gone {
+  const lists = Map.groupBy(answers, ({ path }) => versionsPathOf(path))
+  const gone: string[] = []
+  for (const [list, paths] of lists)
+    if (wanted.has(list) && namesFewer(context, list)) gone.push(...paths.map(({ path }) => path))
+  if (gone.length === 0) return { stored: 0, gone }
+  const all = [...stored.ofOwners((owner) => resourceOf(owner) === 'packages')]
+  return { stored: all.filter(({ path }) => versionsPathOf(path) !== '').length, gone: gone.sort() }
 }
 
 /** Returns why a run may not remove all artifacts of one kind: a proxy may answer for their paths. One alone may be gone. */

@@ -65,15 +65,13 @@ async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarant
   await fetchInTurn(context, crawl, stored, tasks)
   const nameless = namelessLists(context, walks)
   const warnings = noteCrawl(context, crawl, inScope)
-  const removed = removedItems(context, crawl, stored)
-  const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path), {
-    answers: listGone(context, crawl, stored),
-    items: removed,
-  })
+  const answers = listGone(context, crawl, stored)
+  const removed = removedItems(context, crawl, stored, answers)
+  const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path), { answers, items: removed })
   if (artifacts !== null) recordDoubts(context, artifacts.verdict)
   const refused = await guardCatalog(context, removed, approved, artifacts?.verdict ?? null)
   if (refused !== null) return refused
-  const published = await publishCatalog(context, crawl, stored, { artifacts, approved, removed })
+  const published = await publishCatalog(context, crawl, { artifacts, approved, removed: { answers, items: removed } })
   const result = withNameless(published, nameless)
   recordSettled(context, crawl)
   const isVerified = !context.dryRun && !isNarrow(context) && context.source === 'catalog'

@@ -187,6 +187,28 @@ function countLeaves(value: unknown): number {
   return count
 }
 
+/**
+ * Returns the place of a part of a feed, at most two members deep, that had entries and has none, where others of its parts are still
+ * there; null: there is none. A part under another name than before is none.
+ */
+export function emptiedPart(before: unknown, after: unknown, above: readonly string[] = []): string | null {
+  if (!isObject(before) || !isObject(after) || !Object.keys(before).some((name) => hasEntries(after[name]))) return null
+  const isRenamed = Object.keys(after).some((name) => !(name in before))
+  for (const [name, part] of Object.entries(before)) {
+    const place = [...above, name]
+    if (!isContainer(part) || !hasEntries(part) || (isRenamed && !(name in after))) continue
+    const emptied = hasEntries(after[name])
+      ? above.length === 0 && emptiedPart(part, after[name], place)
+      : place.join('.')
+    if (typeof emptied === 'string') return emptied
+  }
+  return null
+}
+
+function hasEntries(part: unknown): boolean {
+  return isContainer(part) && countLeaves(part) > 0
+}
+
 function countMembers(value: unknown): number {
   if (!isObject(value)) return 1
   let count = 0

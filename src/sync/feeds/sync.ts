@@ -1,8 +1,7 @@
 import { sha256Of } from '../../base/digest.ts'
 import { type ErrorCode, MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { readHttpDate, toIso } from '../../base/time.ts'
-import type { Document, UpstreamState } from '../../store/feeds/documents.ts'
+import type { Document } from '../../store/feeds/documents.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { FILTERED_FEEDS, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
@@ -16,11 +15,12 @@ import {
   type StoredDocument,
   absent,
   digestOfFeeds,
+  emptiedPart,
   prepareDocument,
   readStored,
 } from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
-import { refuseOlder } from '../older-mirror.ts'
+import { olderThanLast, refuseOlder } from '../older-mirror.ts'
 import { isGone, isNewest, keepRefused, refuseRemoval, removalLimits } from '../refusals.ts'
 
 interface FetchedFeeds {
@@ -160,8 +160,9 @@ async function admitOrRefuse(
   const { config, store, runId } = context
   const before = stored?.row.entries ?? 0
   const limits = removalLimits(config)
-  const older = olderThanLast(store.feeds.readUpstreamState(document.document.path), document.state)
-  const removal = older ?? refuseRemoval(before, before - document.document.entries, limits, 'entries')
+  const older = olderThanLast(context, document.state, store.feeds.readUpstreamState(document.document.path))
+  const fewer = refuseRemoval(before, before - document.document.entries, limits, 'entries')
+  const removal = older === null ? (fewer ?? emptied(stored, document.document)) : `upstream's document ${older}`
   const { path, sha256, body } = document.document
   const judged = removal === null ? await judgeFeed(context, stored, document.document) : null
   if (judged !== null) recordDoubts(context, judged.verdict)
@@ -181,12 +182,13 @@ async function admitOrRefuse(
   fetched.quarantined.set(path, `${reason}; ${decision ?? `approve or reject run ${runId}`}`)
 }
 
-/** Returns why a document with other bytes must not replace the stored one: it is older, as a copy of the service has it. Null: it is not. */
-function olderThanLast(last: UpstreamState | null, { lastModified }: UpstreamState): string | null {
-  const at = readHttpDate(lastModified)
-  const before = readHttpDate(last?.lastModified)
-  if (at === null || before === null || at >= before) return null
-  return `upstream's document of ${toIso(at)} is older than the last one, of ${toIso(before)}`
+/** Returns why a feed must not lose a part of it at once, as all patches of an ecosystem; null: it does not. */
+function emptied(stored: StoredDocument | null, { path, body, sha256 }: Document): string | null {
+  const isOurs = FILTERED_FEEDS.has(path) || PUBLIC_FEEDS.some((one) => one.path === path)
+  if (!isOurs || stored === null || stored.content === null || body === null) return null
+  if (stored.row.sha256.equals(sha256)) return null
+  const part = emptiedPart(parsed(stored.content), parsed(contentOf(body, sizeOf(body))))
+  return part === null ? null : `it would empty ${part}`
 }
 
 /** Closes quarantines of confirmed documents: upstream serves the stored state again. */

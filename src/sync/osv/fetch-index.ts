@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import { sha256Of } from '../../base/digest.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { freeBytes } from '../../base/free-bytes.ts'
-import { readHttpDate, toIso } from '../../base/time.ts'
 import { jsonTextOf } from '../../base/json/objects.ts'
 import { OSV_ARCHIVE, OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import { contentInPool, contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
@@ -19,7 +18,6 @@ import type { Approval } from './approval.ts'
 import {
   type IndexReader,
   type OsvIndex,
-  type UpstreamLack,
   beginsPlain,
   createIndexReader,
   endOrReread,
@@ -30,7 +28,7 @@ import {
 import { createIdTable, createLateIds } from './id-table.ts'
 import { type IndexDifference, differenceOfIndexes } from './index/difference.ts'
 import { type RunScope, scopeSettings } from './scope.ts'
-import { refuseOlder } from '../older-mirror.ts'
+import { olderThanLast, refuseOlder } from '../older-mirror.ts'
 import { lackAbove } from './upstream-mirror.ts'
 import type { ContentProof } from '../../store/replication/record-lines.ts'
 
@@ -79,8 +77,9 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
     const { gzip, proof, meta } = answer
     refuseOlder(context, OSV_INDEX, meta)
     if (!answer.index.isList && !hasEnd(meta)) refuseLines(contentOf(gzip, sizeOf(gzip)))
-    const lacks =
-      lackAbove(meta, own) ?? answer.index.lacks ?? lackOfOlder(meta, store.feeds.readUpstreamState(OSV_INDEX))
+    const older = olderThanLast(context, meta, store.feeds.readUpstreamState(OSV_INDEX))
+    const why = `upstream's index ${older}, as a copy has it that is behind`
+    const lacks = lackAbove(meta, own) ?? answer.index.lacks ?? (older === null ? null : { why, scope: null })
     const index = { ...answer.index, lacks }
     refusePaged(OSV_INDEX, meta, index.ids.size + index.duplicates + index.unusable)
     const { etag, lastModified, date } = meta
@@ -93,15 +92,6 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
   const confirmed = await confirmedIndex(context, answer.meta.date, isComplete)
   if (confirmed.index === null) return confirmed
   return { ...confirmed, index: { ...confirmed.index, lacks: lacks ?? confirmed.index.lacks } }
-}
-
-/** Returns what an index may lack that is older than the last one, as a copy of the service has it that is behind; null: it is not. */
-function lackOfOlder({ lastModified }: Meta, last: UpstreamState | null): UpstreamLack | null {
-  const at = readHttpDate(lastModified)
-  const before = readHttpDate(last?.lastModified)
-  if (at === null || before === null || at >= before) return null
-  const why = `upstream's index of ${toIso(at)} is older than the last one, of ${toIso(before)}, as a copy has it that is behind`
-  return { why, scope: null }
 }
 
 /** Throws `upstream_shape` for JSON Lines, which may be cut off where the response does not show its end. */

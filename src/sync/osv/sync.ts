@@ -4,7 +4,7 @@ import type { SyncContext, SyncResult } from '../context.ts'
 import { openApproval } from './approval.ts'
 import { commitChanges } from './commit.ts'
 import { planFacts, planOsv } from './diff.ts'
-import { listOsv } from './fetch-index.ts'
+import { type ListedIndex, listOsv } from './fetch-index.ts'
 import { fetchChanges } from './fetch-records.ts'
 import { refuseIndex } from './guard.ts'
 import { type OsvEnd, confirmIndex, confirmNothingNew, isPublished, resultOf } from './outcome.ts'
@@ -34,10 +34,20 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
     if (refusal !== null) return refusal
     if (context.dryRun) return { state: 'planned' }
     const records = await fetchChanges(context, listed.index, plan)
-    if (isPublished(context, scope, listed, plan, records)) return confirmIndex(context, approval, listed, records)
-    return commitChanges(context, { scope, approval }, listed, plan, records)
+    const known = withoutDoubted(context, listed)
+    if (isPublished(context, scope, known, plan, records)) return confirmIndex(context, approval, known, records)
+    return commitChanges(context, { scope, approval }, known, plan, records)
   }
   return resultOf(context, approval, listed, plan, await apply())
+}
+
+/**
+ * Forgets the validators of a confirmed index that lacks records of the archive, so that the next run asks for all of it: an ETag that
+ * stays while the index changes would confirm it for ever.
+ */
+function withoutDoubted({ facts }: SyncContext, listed: ListedIndex): ListedIndex {
+  const isDoubted = listed.stored && facts['unlistedMembers'] !== undefined
+  return isDoubted ? { ...listed, etag: null, lastModified: null } : listed
 }
 
 /** Puts damaged records back from the archive: what upstream serves now may have to wait for a decision. */

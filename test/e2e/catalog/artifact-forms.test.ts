@@ -134,9 +134,15 @@ describe('items of one id on different pages', () => {
     await check()
   })
 
-  test('and only of earlier ids are named', async () => {
-    const all = [{ ticket_id: 'a' }, { ticket_id: 'b' }, { ticket_id: 'b', n: 2 }]
+  test('and only of earlier ids are named, and mirrored where their page is the last', async () => {
+    let all: object[] = [{ ticket_id: 'a' }, { ticket_id: 'b' }, { ticket_id: 'b', n: 2 }]
     const made = await plainBench({ '/v1/patches': pagesOf(() => all) })
+    const served = async () => (await (await made.ask('/v1/patches')).json()) as object
+    for (let turn = 0; turn < 2; turn++) {
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      expect(await served()).toMatchObject({ data: all })
+    }
+    all = [...all, { ticket_id: 'a', n: 2 }, { ticket_id: 'c' }]
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'partial', facts: { incomplete: 1 } })
     expect(report.message).toContain('page 2 has ids of earlier pages alone, with other content')

@@ -87,3 +87,21 @@ test('a service that refuses pages of a thousand is mirrored in smaller ones, an
     expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(now)
   }
 })
+
+test('a service that counts its pages from another number than before loses no page', async () => {
+  const all = Array.from({ length: 25 }, (_, at) => ({ ticket_id: `t-${at + 1}` }))
+  let first = 1
+  const made = await plainBench({
+    '/v1/patches': (url) => {
+      const start = (Number(url.searchParams.get('page') ?? first) - first) * 10
+      return start < 0 ? { status: 400 } : { body: { tickets: all.slice(start, start + 10) } }
+    },
+  })
+  for (first of [1, 0, 1]) {
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect([first, made.store.catalog.readList('/v1/patches')?.entries]).toEqual([first, 25])
+  }
+  all.splice(3, 12)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(13)
+})

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { CatalogBench } from '../../support/catalog/mirror.ts'
+import { plainBench } from '../../support/catalog/plain-service.ts'
 import { longTest, test } from '../../support/tables.ts'
 import { contentsOf } from '../fixtures.ts'
 import { SMALL, asked, bench, differences, mirrored } from './fixtures.ts'
@@ -315,3 +316,15 @@ longTest(
     }
   },
 )
+
+test('a list of users that is empty at once is quarantined: whoever asks is one of them', async () => {
+  let users = ['a', 'b', 'c'].map((user_id) => ({ user_id }))
+  const made = await plainBench({ '/v1/users': () => ({ body: users }) }, (origin) => {
+    return { PATCHMIRROR_IDENTITY_API_URL: `${origin}/v1`, PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users' }
+  })
+  expect(await made.run('identity')).toMatchObject({ state: 'complete' })
+  users = []
+  const report = await made.run('identity')
+  expect(report).toMatchObject({ state: 'quarantined' })
+  expect(report.message).toContain('/v1/users: it would remove all 3 items')
+})

@@ -172,3 +172,27 @@ test('a change of the form of subscriptions makes the run partial, removes nothi
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await read()).toEqual([200, 200, 404])
 })
+
+test('a list of subscriptions that is empty at once is not believed where it is the scope', async () => {
+  const images = ['1', '2', '3'].map((id) => ({ id, name: `i${id}` }))
+  let subscribed = images.map(({ id }) => ({ id: `s-${id}`, image_id: id }))
+  const made = await plainBench(
+    {
+      '/v1/images/': () => ({ body: { data: images, cursor: { after: null } } }),
+      ...Object.fromEntries(images.map((one) => [`/v1/images/${one.id}`, () => ({ body: one })])),
+      ...Object.fromEntries(images.map(({ name }) => [`/v1/images/${name}/tags`, () => ({ body: [] })])),
+      ...Object.fromEntries(subscribed.map((one) => [`/v1/subscriptions/${one.id}/`, () => ({ body: one })])),
+      '/v1/subscriptions/': () => ({ body: { data: subscribed, cursor: { after: null } } }),
+    },
+    { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },
+  )
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  subscribed = subscribed.slice(1)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect((await made.ask('/v1/images/1')).status).toBe(404)
+  subscribed = []
+  const refused = await made.run('catalog')
+  expect(refused).toMatchObject({ state: 'quarantined' })
+  expect(refused.message).toContain('/v1/subscriptions: it would remove all 2 items')
+  expect((await made.ask('/v1/images/2')).status).toBe(200)
+})

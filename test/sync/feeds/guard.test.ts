@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { connect } from '../../../src/store/database/sqlite.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { longTest, test } from '../../support/tables.ts'
-import { PATCH_FEED, bench, expectSound, tamper, verify } from '../fixtures.ts'
+import { MATRIX, PATCH_FEED, bench, expectSound, tamper, verify } from '../fixtures.ts'
 
 const RELEASES = ['3.18', '3.19', '3.20']
 type Fixes = Record<string, string[]>
@@ -167,4 +167,42 @@ test('a damaged feed is fetched again by any run, and one that changed meanwhile
     `${PATCH_FEED}: not compared: the stored bytes that it replaces cannot be read`,
   ])
   await expectSound(made.dir)
+})
+
+test('a feed of which a part is empty at once is refused, however small that is', async () => {
+  const made = await bench({ sandbox: { records: 5, large: 0 } })
+  const part = (count: number): object[] => [
+    {
+      distroversion: '1',
+      packages: Array.from({ length: count }, (_, at) => ({ pkg: { name: `p${at}`, secfixes: {} } })),
+    },
+  ]
+  const matrix = {
+    ecosystems: { alpine: [{ major_version: '3.18' }], debian: [{ major_version: '12' }] },
+    platforms: [1],
+  }
+  const say = (patches: object, supported: object = matrix): void => {
+    serve(made, JSON.stringify(patches))
+    made.sandbox.faults.set(MATRIX, { kind: 'body', type: 'application/json', body: JSON.stringify(supported) })
+  }
+  const small = { alpine: part(50), pypi: part(2) }
+  say(small)
+  expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+  for (const emptied of [{ ...small, pypi: [] }, { ...small, pypi: null }, { alpine: small.alpine }]) {
+    say(emptied)
+    const report = await made.run('feeds')
+    expect([emptied, report.state]).toEqual([emptied, 'quarantined'])
+    expect(report.message).toContain('patch_feed: it would empty pypi')
+  }
+  say(small, { ...matrix, ecosystems: { ...matrix.ecosystems, alpine: [] } })
+  expect((await made.run('feeds')).message).toContain('sys_matrix: it would empty ecosystems.alpine')
+  for (const other of [
+    { data: small },
+    { alpine: small.alpine, PyPI: small.pypi },
+    { ...small, pypi: part(1), npm: [] },
+    small,
+  ]) {
+    say(other)
+    expect([other, (await made.run('feeds')).state]).toEqual([other, 'complete'])
+  }
 })

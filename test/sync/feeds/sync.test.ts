@@ -431,3 +431,20 @@ test('a feed of other bytes that is older than the stored one waits for a decisi
   made.sandbox.faults.clear()
   expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
 })
+
+test('a feed is not held back by a date of its last version that is still to come', async () => {
+  const made = await synced()
+  const matrix = JSON.parse(held(made, MATRIX) ?? '{}') as Record<string, unknown>
+  for (const [year, more] of [
+    [2199, 'a'],
+    [2024, 'b'],
+  ] as const) {
+    const headers = { 'last-modified': `Tue, 01 Jan ${year} 00:00:00 GMT` }
+    const body = { ...matrix, more }
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(MATRIX, { ...json(body), headers } as Fault)
+    const { state } = await made.run('feeds')
+    expect([year, state]).toEqual([year, 'complete'])
+    expect(held(made, MATRIX)).toBe(JSON.stringify(body))
+  }
+})

@@ -43,6 +43,19 @@ describe('a reconcile', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
+  test('of an archive with more than a confirmed index lists has the next sync ask for all of that', async () => {
+    const made = await synced({ sandbox: { records: 5, large: 0 } })
+    const { feed, faults, requests } = made.sandbox
+    feed.add(1)
+    faults.set(INDEX, { kind: 'status', status: 304 }, { times: 1 })
+    expect(await reconcile(made)).toMatchObject({ state: 'complete', facts: { unlistedMembers: 1 } })
+    requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { added: 1 } })
+    const [asked] = requests.entries.filter(({ path }) => path === INDEX)
+    expect(asked?.headers).not.toHaveProperty('if-none-match')
+    expect(differences(made)).toEqual([])
+  })
+
   longTest('applies announced and silent changes, additions and removals together', async () => {
     const made = await synced()
     const { feed } = made.sandbox

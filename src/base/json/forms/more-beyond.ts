@@ -13,6 +13,15 @@ export function moreBeyond(document: unknown, items: JsonPath, entries: number):
   return flawOf(document, items)?.text ?? null
 }
 
+/** Returns how many entries the lists of a document have, or the objects in it that have no list; rather more than fewer. */
+export function countListed(document: unknown): number {
+  if (Array.isArray(document)) return document.length
+  if (!isObject(document)) return 0
+  const members = Object.values(document)
+  const within = members.reduce<number>((sum, one) => sum + countListed(one), 0)
+  return members.some((one) => Array.isArray(one)) ? within : Math.max(members.length, within)
+}
+
 /** What a document says itself of content that it lacks. */
 export interface Flaw {
   text: string

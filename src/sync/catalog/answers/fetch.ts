@@ -3,7 +3,9 @@ import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { matchPath } from '../../../base/domain/path-templates.ts'
 import { RELEASES, RESOURCES } from '../../../base/domain/resources.ts'
 import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
+import { plainName } from '../../../base/json/field-names.ts'
 import { saysAnything } from '../../../base/json/forms/error-body.ts'
+import { countListed } from '../../../base/json/forms/more-beyond.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
 import { jsonTextOf, parseExactly } from '../../../base/json/objects.ts'
 import { releasesIn } from '../../../base/json/releases.ts'
@@ -11,7 +13,8 @@ import type { StoredAnswer } from '../../../store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
-import { hasEnd } from '../../../upstream/http/response.ts'
+import { type Meta, hasEnd } from '../../../upstream/http/response.ts'
+import { refusePaged } from '../../../upstream/whole-document.ts'
 import {
   type ErrorForm,
   formOf,
@@ -24,7 +27,14 @@ import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
 import { judgeFetched } from '../signatures.ts'
-import { type ArtifactContent, type ArtifactResponse, behindLocation, readArtifact, refuseError } from './artifact.ts'
+import {
+  type ArtifactContent,
+  type ArtifactResponse,
+  behindLocation,
+  readArtifact,
+  refuseError,
+  refuseMore,
+} from './artifact.ts'
 import { jsonType } from './document-type.ts'
 import { type Task, mustExist } from './plan.ts'
 import { readAnswer } from './releases.ts'
@@ -100,7 +110,7 @@ async function documentAnswer(
 
 /** A 200 response. */
 interface OkResponse extends ArtifactResponse {
-  readonly etag: string | null
+  readonly meta: Meta
 }
 
 async function ask(
@@ -119,8 +129,8 @@ async function ask(
     })
     seen.at = answer.meta.date
     if (answer.status === 304) return 'unchanged'
-    const { etag, contentType: type, location } = answer.meta
-    return { body: answer.body, etag, type, location, isEnded: hasEnd(answer.meta) }
+    const { body, meta } = answer
+    return { body, meta, type: meta.contentType, location: meta.location, isEnded: hasEnd(meta) }
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') {
@@ -144,13 +154,14 @@ function blank({ canonical, resource, owner, ownerSha }: Task): Omit<FetchedAnsw
   return { path: canonical, resource, owner, ownerSha, ...rest }
 }
 
-function itemAnswer(context: CatalogContext, task: Task, { body, etag, type }: OkResponse) {
+function itemAnswer(context: CatalogContext, task: Task, { body, meta, type }: OkResponse) {
   const value = parse(task.path, body)
   refuseStranger(context, task, value)
+  refusePage(task, value, meta)
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
   const packed = packContent(clean)
   const answer = jsonAnswer(task, clean, packed)
-  return { ...answer, etag, mentions: mentionsOf(value), type: jsonType(type) }
+  return { ...answer, etag: meta.etag, mentions: mentionsOf(value), type: jsonType(type) }
 }
 
 function jsonAnswer(task: Task, body: Buffer, packed: Buffer): FetchedAnswer {
@@ -179,12 +190,27 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
   refuseError(task, value)
   const asked = itemAsked(task)
   const isNamed = asked !== null && names(value, asked.id)
-  if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(readAnswer(context, task.canonical), asked.id)))
+  const isCatalog = task.surface === 'catalog'
+  const stored = isNamed ? null : readAnswer(context, task.canonical)
+  if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(stored, asked.id)))
     throw stranger(task, `it does not name ${asked.shown.slice(0, 80)}`)
-  if (!isNamed && !saysAnything(value, task.surface === 'catalog')) throw stranger(task, 'it says nothing')
+  if (!isNamed && !saysAnything(value, isCatalog)) throw stranger(task, 'it says nothing')
+  if (!isCatalog && isUnlike(value, stored)) throw stranger(task, 'it has no member of what is stored')
   if (matchPath(RELEASES.versions, task.canonical) === null || releasesIn(value).length > 0) return
-  const stored = releasesIn(readAnswer(context, task.canonical)).length
-  if (stored > 0) throw stranger(task, `it names no version of a package that had ${stored}`)
+  const versions = releasesIn(stored).length
+  if (versions > 0) throw stranger(task, `it names no version of a package that had ${versions}`)
+}
+
+/**
+ * Throws `upstream_shape` for versions of a package, or vulnerabilities of a version, that are one page of several by what they say
+ * themselves: what is not on that page would look as if there were none.
+ */
+function refusePage({ path, canonical }: Task, value: unknown, meta: Meta): void {
+  const isVersions = matchPath(RELEASES.versions, canonical) !== null
+  if (!isVersions && matchPath(RELEASES.cves, canonical) === null) return
+  const entries = isVersions ? releasesIn(value).length : countListed(value)
+  refusePaged(path, meta, entries)
+  refuseMore(path, value, entries)
 }
 
 /** Returns the id of the listed item that an answer is about, and the names of its member; null: it is of no list, or of the package catalog. */
@@ -208,6 +234,21 @@ function names(value: unknown, id: string, depth = 0): boolean {
   if (typeof value === 'string' || typeof value === 'number') return plainId(String(value).toWellFormed()) === id
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return false
   return Object.values(value).some((inner) => names(inner, id, depth + 1))
+}
+
+/** Whether two answers have no member in common but one that is around all others; never without a stored one. */
+function isUnlike(value: unknown, stored: unknown): boolean {
+  const known = memberNames(stored)
+  return known.size > 0 && ![...memberNames(value)].some((name) => known.has(name))
+}
+
+function memberNames(value: unknown, depth = 0): Set<string> {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return new Set()
+  const members = Object.entries(value)
+  const [[, only] = ['', null], ...others] = members
+  if (others.length === 0 && typeof only === 'object' && only !== null) return memberNames(only, depth + 1)
+  const within = members.flatMap(([, inner]) => [...memberNames(inner, depth + 1)])
+  return new Set([...(Array.isArray(value) ? [] : members.map(([name]) => plainName(name))), ...within])
 }
 
 /** Whether an item has an id of its own, also where it is alone in a member or a list. */

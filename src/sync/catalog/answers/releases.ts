@@ -1,6 +1,7 @@
 import { type Release, archsIn, listedRelease, releasesIn } from '../../../base/json/releases.ts'
 import { canonicalPath, fillPath, matchPath } from '../../../base/domain/path-templates.ts'
 import { type DocumentKind, RELEASES } from '../../../base/domain/resources.ts'
+import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import type { StoredAnswer, StoredAnswers } from '../../../store/catalog/answers.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
 import type { CatalogContext } from '../context.ts'
@@ -134,8 +135,17 @@ function* answersOf(context: CatalogContext, { wanted }: Crawl, template: string
 }
 
 /** Returns the answer of a path, as this run fetched it or as it is stored; null: there is none. */
-export function readAnswer({ store }: CatalogContext, path: string): unknown {
-  const answer = store.catalog.readFetchedBody(path) ?? store.catalog.readAnswer(path)
+export function readAnswer({ store: { catalog } }: CatalogContext, path: string): unknown {
+  return valueOf(catalog.readFetchedBody(path) ?? catalog.readAnswer(path))
+}
+
+/** Returns whether a list of versions, as this run fetched it, names fewer than the stored one. */
+export function namesFewer(context: CatalogContext, path: string): boolean {
+  const before = releasesIn(valueOf(context.store.catalog.readAnswer(path))).length
+  return releasesIn(readAnswer(context, path)).length < before
+}
+
+function valueOf(answer: Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null): unknown {
   if (answer?.status !== 200 || answer.body === null) return null
   try {
     return JSON.parse(jsonTextOf(contentOf(answer.body, answer.size)))

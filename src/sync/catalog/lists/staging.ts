@@ -110,7 +110,9 @@ export function createSink(
       for (const id of repeated) walk.repeated.add(id)
       const count = countNew(walk, entries)
       if (refused !== null) walk.skipped.push(refused)
-      if (isRepeat && page.number > 0) {
+      // The last page may have further items of ids alone, as patches of earlier tickets; any other may be an earlier one again.
+      const isLast = page.next === null && refused === null && count > 0
+      if (isRepeat && page.number > 0 && !isLast) {
         const why = `page ${page.number + 1} has ids of earlier pages alone, with other content`
         if (count > 0) walk.skipped.push({ page: page.number, count, why })
         return false

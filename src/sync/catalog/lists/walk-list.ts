@@ -139,7 +139,8 @@ async function walkUntilSteady(
   let repeated = new Set<string>()
   for (let readings = 1; ; readings++) {
     // Which of two pages has an item is seen where both are read.
-    const asked = repeated.size > 0 ? { ...options, stored: () => null } : options
+    const read = repeated.size > 0 ? { ...options, stored: () => null } : options
+    const asked = gone.size > 0 ? { ...read, known: withoutNumber(read.known) } : read
     const end = await walkList(session, context.relative(resource, path), asked, sink)
     const agrees = totalMismatch(walk, end) === null
     const isCut = end.cut !== null && agrees && walk.repeated.size === 0
@@ -152,6 +153,11 @@ async function walkUntilSteady(
     if (agrees && !isMoving(walk)) return end
     if (readings >= (isMoving(walk) ? MAX_READINGS : 2)) return end
   }
+}
+
+/** Forgets from which number pages are counted: a service that counts from 0 and no more from 1 skips its second page. */
+function withoutNumber(known: WalkOptions['known']): WalkOptions['known'] {
+  return known.onward?.firstPage === undefined ? known : { ...known, onward: null }
 }
 
 function isWithin(some: ReadonlySet<string>, all: ReadonlySet<string>): boolean {

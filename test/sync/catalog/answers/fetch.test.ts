@@ -18,14 +18,23 @@ const STRANGERS: readonly Said[] = [
   { body: { message: 'maintenance until 5 o’clock' } },
   { body: { status: 'maintenance' } },
 ]
-/** Those that have content, and that of something else. */
-const OTHERS: readonly Said[] = [
-  { body: { ...TAG, id: 'b' } },
-  { body: { data: { ...TAG, id: 'b' } } },
-  { body: [{ ...TAG, id: 'b' }] },
+const NOTICES: readonly Said[] = [
   { body: { login_url: 'https://sso.example/login' } },
   { body: { status: 'UP', version: '1.2.3' } },
 ]
+/** Those that have content, and that of something else, by path. */
+const OTHERS: ReadonlyMap<string, readonly Said[]> = new Map([
+  ['/v1/me', NOTICES],
+  [
+    '/v1/tags/a',
+    [
+      ...NOTICES,
+      { body: { ...TAG, id: 'b' } },
+      { body: { data: { ...TAG, id: 'b' } } },
+      { body: [{ ...TAG, id: 'b' }] },
+    ],
+  ],
+])
 
 test('an answer that does not name the item that was asked for, or says nothing, leaves what is stored', async () => {
   let n = 0
@@ -45,7 +54,7 @@ test('an answer that does not name the item that was asked for, or says nothing,
   })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   for (const path of Object.keys(bodies))
-    for (const stranger of path === '/v1/tags/a' ? [...STRANGERS, ...OTHERS] : STRANGERS) {
+    for (const stranger of [...STRANGERS, ...(OTHERS.get(path) ?? [])]) {
       n++
       said.clear()
       said.set(path, stranger)
@@ -89,6 +98,17 @@ test('a service whose answers about items have no ids is mirrored, until one has
     /it does not name a; request it from the service without a proxy, and compare; what is stored stays$/,
   )
   expect(await (await made.ask('/v1/tags/a')).text()).toBe(stored)
+  for (detail of [{ login_url: 'https://sso.example/login' }, { health: 'UP', since: { day: 3 } }]) {
+    n++
+    const { facts } = await made.run('catalog')
+    expect([detail, facts['lacking']]).toEqual([detail, 1])
+    expect(await (await made.ask('/v1/tags/a')).text()).toBe(stored)
+  }
+  for (detail of [{ Name: '3.13' }, { tag: { name: '3.14', bytes: 1 } }, { bytes: 2 }]) {
+    n++
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await (await made.ask('/v1/tags/a')).json()).toEqual({ data: detail })
+  }
 })
 
 test('an item is recognised by its id in another case, as a number, as a text and percent-encoded', async () => {

@@ -1,0 +1,118 @@
+import { describe, expect } from 'vitest'
+import { type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
+import { bothTest, telling, test } from '../../../support/tables.ts'
+
+const VERSIONS = ['1.0.0', '1.0.1', '1.0.2', '1.1.0', '1.2.0']
+const LIMITS = { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5' }
+
+const versionsOf = (name: string): string => `/packages/ecosystems/npm/packages/${name}/versions`
+
+/** What lists of vulnerabilities answer then, and the headers of lists of versions. */
+interface Others {
+  cves: unknown
+  headers: Record<string, string>
+}
+
+/** A mirror of packages with the same versions, which all changed since its first sync; `listed` says what each list of versions answers then. */
+async function changed(names: readonly string[], listed: unknown, { cves, headers = {} }: Partial<Others> = {}) {
+  let n = 0
+  const others = () => (n === 0 ? {} : headers)
+  const paths: Record<string, Saying> = {
+    '/v1/packages/': () => ({
+      body: { data: names.map((name) => ({ id: name, name, ecosystem: 'npm', version: '1.2.0', n })) },
+    }),
+  }
+  for (const name of names) {
+    paths[`/v1/packages/${name}/`] = () => ({ body: { id: name, name } })
+    paths[versionsOf(name)] = () => ({ body: n === 0 ? VERSIONS : listed, headers: others() })
+    for (const version of VERSIONS) {
+      const known = { cves: ['CVE-2024-1', 'CVE-2024-2'] }
+      paths[`${versionsOf(name)}/${version}/cves`] = () => ({ body: (n === 0 ? undefined : cves) ?? known })
+      paths[`${versionsOf(name)}/${version}/details`] = () => ({ body: { version } })
+    }
+  }
+  const made = await plainBench(paths, LIMITS)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  n++
+  const report = await made.run('catalog', { full: cves !== undefined })
+  const statusOf = async (path: string) => (await made.ask(path)).status
+  return { made, report, statusOf }
+}
+
+describe('a list of versions that is shorter', () => {
+  test('in several packages at once is quarantined, though each package stays', async () => {
+    const { report, statusOf, made } = await changed(['a', 'b', 'c', 'd'], ['1.2.0'])
+    expect(report).toMatchObject({ state: 'quarantined', facts: { plannedRemoved: 32 } })
+    expect(report.message).toContain('32 of 40 answers about versions')
+    expect(await statusOf(`${versionsOf('a')}/1.0.0/cves`)).toBe(200)
+    const approved = made.store.quarantine.readQuarantine(report.id)
+    if (approved === null) throw new Error('nothing is in quarantine')
+    expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+    expect(await statusOf(`${versionsOf('a')}/1.0.0/cves`)).toBe(404)
+  })
+
+  test('below the limits is believed, and named among what the window counts', async () => {
+    const { report } = await changed(['a'], VERSIONS.slice(1))
+    expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 2 } })
+  })
+
+  test('because other versions replace its own is believed', async () => {
+    const others = VERSIONS.map((version) => `${version}1`)
+    expect((await changed(['a', 'b', 'c', 'd'], others)).report).toMatchObject({ state: 'complete' })
+  })
+})
+
+describe('an answer of the package catalog that says itself that it is one page of several', () => {
+  const SOME = VERSIONS.slice(1)
+  const items = SOME.map((version) => ({ version }))
+  const PAGES: [string, unknown, Record<string, string>?][] = [
+    ['a total', { items, total: 9 }],
+    ['a cursor', { data: items, cursor: { after: 'abc' } }],
+    ['the next page', { versions: SOME, next: '/versions?page=2' }],
+    ['a flag', { versions: SOME, has_more: true }],
+    ['a note', { versions: SOME, status: 'partial' }],
+    ['a Link', SOME, { link: '</versions?page=2>; rel="next"' }],
+    ['a count in a header', SOME, { 'x-total-count': '9' }],
+  ]
+  bothTest.each(telling(PAGES, 'a total', 'a Link'))('by %s removes no version', async (_, listed, headers = {}) => {
+    const { report, statusOf } = await changed(['a'], listed, { headers })
+    expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(report.message).toContain('1 could not be fetched')
+    expect(await statusOf(`${versionsOf('a')}/1.0.0/cves`)).toBe(200)
+    expect(await statusOf(`${versionsOf('a')}/9.0.0/cves`)).toBe(503) // it may be on another page
+  })
+
+  const LISTS: [string, unknown, boolean][] = [
+    ['fewer vulnerabilities than it counts', { cves: ['CVE-2024-1'], total: 2 }, true],
+    ['no vulnerability, and a cursor', { data: [], cursor: { after: 'abc' } }, true],
+    ['no vulnerability', { cves: [], total: 0, next: null }, false],
+    ['as many in two lists as it counts', { fixed: ['CVE-2024-1'], open: [{ id: 'CVE-2024-2' }], total: 2 }, false],
+    ['as many by their ids as it counts', { cves: { 'CVE-2024-1': {}, 'CVE-2024-2': {} }, total_count: 2 }, false],
+  ]
+  bothTest.each(telling(LISTS, 'no vulnerability, and a cursor', 'as many in two lists as it counts'))(
+    'does not replace what is stored, with %s: %s',
+    async (_, cves, isPage) => {
+      const { report, made } = await changed(['a'], VERSIONS, { cves })
+      expect(report.state).toBe(isPage ? 'partial' : 'complete')
+      const served = await (await made.ask(`${versionsOf('a')}/1.0.0/cves`)).json()
+      expect(served).toEqual(isPage ? { cves: ['CVE-2024-1', 'CVE-2024-2'] } : cves)
+    },
+  )
+})
+
+test('a list of patch files that is one page of several does not replace the stored one', async () => {
+  const path = '/v1/packages/a/artifacts/patches'
+  let n = 0
+  const files = (count: number) => ({
+    patches: Array.from({ length: count }, (_, at) => ({ text: `--- a/${at}\n+++ b/${at}\n@@ -1 +1 @@\n-a\n+b\n` })),
+  })
+  const made = await plainBench({
+    '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm', n }] } }),
+    '/v1/packages/a/': () => ({ body: { id: 'a' } }),
+    [path]: () => ({ body: n === 0 ? files(3) : { ...files(1), total: 3 } }),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  n++
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(await (await made.ask(path)).json()).toEqual(files(3))
+})
