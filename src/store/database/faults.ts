@@ -4,6 +4,7 @@ import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeLastBackup } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { databaseOf } from '../located.ts'
+import { foreignJournal } from '../foreign-journal.ts'
 import { LOST_WITH_INBOX } from './migration-copy.ts'
 
 /** Returns the error about content of mirror.db that is damaged, of which SQLite knows nothing. */
@@ -84,6 +85,8 @@ export function nameStorageError(error: unknown, dataDir: string | null, path?: 
   if (dataDir === null && !code.startsWith('SQLITE_')) return error
   const unlockable = dataDir !== null && isLockError(code) ? lockFault(dataDir) : null
   if (unlockable !== null) return unlockable
+  const foreign = code === 'SQLITE_READONLY_ROLLBACK' && file !== null ? foreignJournal(file) : null
+  if (foreign !== null) return new MirrorError('schema', foreign, { cause: error })
   const fault = STORAGE_FAULTS[code]
   if (fault !== undefined) {
     const folder = dataDir ?? (file === null ? '(data.dir)' : dirname(file))
