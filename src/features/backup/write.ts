@@ -52,8 +52,9 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
   if (existsSync(path) && !force) throw new MirrorError('usage', `${path} exists already; --force replaces it`)
   let temporary: Temporary | null = null
   try {
-    const { folder: staging } = (temporary = makeTemporary(dirname(resolve(path))))
-    await refuseFullDisk(staging, neededBytes(options), 'Free some space and run it again')
+    const beside = dirname(resolve(path))
+    const { folder: staging } = (temporary = makeTemporary(beside))
+    await refuseFullDisk(beside, neededBytes(options), 'Free some space and run it again')
     const draft = join(staging, 'backup.zip')
     const manifest = await pack(draft, staging, await copyAll(options, staging))
     const packed = await openBackup(draft)
