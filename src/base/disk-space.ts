@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { MirrorError } from './errors.ts'
 
@@ -5,6 +6,20 @@ import { MirrorError } from './errors.ts'
 async function freeBytes(dir: string): Promise<number> {
   const { bavail, bsize } = await statfs(dir)
   return bavail * bsize
+}
+
+/** Says of a disk that took no more what it lacks, and what to do: a file system may be out of inodes with gigabytes free. */
+export function fullness(dir: string): string {
+  return isOutOfInodes(dir) ? 'has no free inodes ("df -i"): remove some files' : 'is full: free some space'
+}
+
+function isOutOfInodes(dir: string): boolean {
+  try {
+    const { files, ffree } = statfsSync(dir)
+    return files > 0 && ffree === 0
+  } catch {
+    return false
+  }
 }
 
 /**

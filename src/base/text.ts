@@ -42,6 +42,11 @@ export function counted(count: number, one: string, many?: string): string {
   return `${count} ${nounOf(count, one, many)}`
 }
 
+/** Reads a whole number above 0, in digits alone; null: that is something else. */
+export function wholeNumber(text: string): number | null {
+  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : null
+}
+
 /** Returns a share of one in percent, without the digits that binary fractions add: 0.07 is `7 %`. */
 export function percent(share: number): string {
   return `${Number((share * 100).toPrecision(12))} %`

@@ -67,6 +67,9 @@ function scheduledJobs(
       const isCurrent = last?.state === 'complete' && changedScope(live.runs, config, source) === null
       return isCurrent && !isTakeover ? last.endedAt : null
     },
+    get lostRuns() {
+      return live.runs.countLost(source)
+    },
     run: (cause) => thread.requestSync(source, 'sync', cause),
   }))
   const reconcile: ScheduledJob = {
@@ -74,6 +77,9 @@ function scheduledJobs(
     expression: config.osv.reconcileSchedule,
     // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
     lastSuccess: live.runs.readLastReconcile('osv') ?? live.snapshots.readSnapshot('osv')?.publishedAt ?? now(),
+    get lostRuns() {
+      return live.runs.countLost('osv')
+    },
     run: (cause) => thread.requestSync('osv', 'reconcile', cause),
   }
   const again: ScheduledJob = {

@@ -1,6 +1,7 @@
 import { accessSync, constants, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fullness } from '../base/disk-space.ts'
 import { PRIVATE_FILE, draftIn } from '../base/files.ts'
 import { messageOf, systemCode } from '../base/errors.ts'
 import type { StorageState } from '../base/reports/storage.ts'
@@ -28,7 +29,7 @@ export function probeStorage(dataDir: string, write: boolean): StorageState {
   } catch (error) {
     const noRoom = isFull(error)
     const reason = noRoom
-      ? 'the disk of the data folder (data.dir) is full: free some space'
+      ? `the disk of the data folder (data.dir) ${fullness(dataDir)}`
       : `the data folder (data.dir) cannot be written to (${systemCode(error) ?? messageOf(error)})`
     return { state: noRoom ? 'full' : 'failing', reason, freeBytes }
   }

@@ -15,8 +15,7 @@ interface Slot {
 }
 
 /**
- * Creates the queue. A run that was in progress when the thread exited is not repeated: it may be the cause of the
- * exit.
+ * Creates the queue. A run that was in progress when the thread ended is not repeated: it may be the cause.
  */
 export function createRunQueue(start: (request: RunRequest) => void, canStart: () => boolean) {
   const running = new Map<SourceName, Slot>()
@@ -52,11 +51,13 @@ export function createRunQueue(start: (request: RunRequest) => void, canStart: (
       startWaiting()
       for (const callback of slot?.callbacks ?? []) callback(outcome)
     },
-    /** Reports `reason` to all waiting callers after the thread has exited; runs that have not started stay queued. */
-    fail(reason: string): void {
+    /** Reports `reason` to all waiting callers after the thread has ended, and returns what ran; runs that have not started stay queued. */
+    fail(reason: string): RunRequest[] {
+      const lost = [...running.values()].map(({ request }) => request)
       const pending = [...running.values(), ...waiting.values()].flatMap(({ callbacks }) => callbacks.splice(0))
       running.clear()
       for (const callback of pending) callback({ failure: reason })
+      return lost
     },
   }
 }

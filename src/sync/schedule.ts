@@ -16,8 +16,11 @@ interface Job {
   run(cause: JobCause): void
 }
 
-/** A job, and when its work was last done well, Unix milliseconds; null: never. */
-export type ScheduledJob = Job & { lastSuccess: number | null }
+/**
+ * A job, and when its work was last done well, Unix milliseconds; null: never. `lostRuns`: how many of its last runs ended with
+ * their process or thread.
+ */
+export type ScheduledJob = Job & { lastSuccess: number | null; readonly lostRuns?: number }
 
 /** A running schedule. */
 export interface Schedule {
@@ -25,7 +28,8 @@ export interface Schedule {
   nextRunAt(name: string): number | null
   /**
    * Runs the jobs of which a start was missed since their last success (`lastSuccess`), because the program was not running;
-   * none when catching up is turned off. A success that is dated in the future proves nothing.
+   * none when catching up is turned off, and none that may be what ends the process: those wait for their schedule, so that a
+   * program that is started again and again serves meanwhile. A success that is dated in the future proves nothing.
    */
   catchUp(): void
   /** Runs the jobs at once that only wait for the end of their delay, and stops: another schedule takes over. */
@@ -116,7 +120,7 @@ export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOp
     catchUp() {
       if (!options.catchUp) return
       const { wall } = readClocks()
-      for (const one of kept) if (!one.hasRun && isMissed(one, wall)) start(one, 'start', log)
+      for (const one of kept) if (!one.hasRun && isMissed(one, wall)) startMissed(one, log)
     },
     nextRunAt(name) {
       const at = look()
@@ -149,6 +153,16 @@ function start(one: Kept, cause: JobCause, log: Logger): void {
   } catch (error) {
     log.error({}, `${one.job.name}: it could not be started: ${messageOf(error)}`)
   }
+}
+
+/** One run may have met a kill from outside; after so many in a row each start may end the program again. */
+const LOST_RUNS = 2
+
+function startMissed(one: Kept, log: Logger): void {
+  const { name, lostRuns = 0 } = one.job
+  if (lostRuns < LOST_RUNS) return start(one, 'start', log)
+  const why = `its last ${lostRuns} runs ended with the process or its sync thread, and may be the cause`
+  log.warn({ source: name }, `${name}: no run at this start: ${why}. It is tried again at its schedule`)
 }
 
 /** Starts what is due. One that was missed is made up for at once. */

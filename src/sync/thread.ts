@@ -68,11 +68,14 @@ export function startSyncThread(deps: SyncThreadDeps) {
     onMessage: (message) => dispatch(deps, requests, message),
     onReady: () => requests.startWaiting(),
     onFailed(message, wasReady) {
-      if (!wasReady) requests.fail(`the sync thread cannot start: ${message}`)
-      deps.onFailed(null, message)
+      const why = `the sync thread ${wasReady ? 'ended' : 'cannot start'}: ${message}`
+      const lost = requests.fail(why).map(({ source, kind }) => `${source} ${kind}`)
+      const withIt =
+        lost.length === 0 ? '' : `. These runs were lost with it, and committed nothing: ${lost.join(', ')}`
+      deps.onFailed(null, `${why}${withIt}. It is started again after a pause`)
     },
     onEnded: (failure) =>
-      requests.fail(stopping ? STOPPED : `the sync thread exited: ${failure ?? 'it reported no error'}`),
+      requests.fail(stopping ? STOPPED : `the sync thread ended: ${failure ?? 'it reported no error'}`),
   })
   const ask = (request: RunRequest): Promise<RequestOutcome> =>
     stopping ? Promise.resolve({ failure: STOPPED }) : new Promise((resolve) => requests.ask(request, resolve))

@@ -415,7 +415,8 @@ describe('the command line', () => {
     expect(partial.out).toContain('2 could not be fetched')
     expect((await patchmirror('status')).code).toBe(3)
     const row = (await patchmirror('runs', '4')).out
-    expect((await patchmirror('runs', 'abc')).err).toContain('a run is a whole number above 0, not abc')
+    for (const wrong of ['abc', '4e0'])
+      expect((await patchmirror('runs', wrong)).err).toContain(`a run is a whole number above 0, not ${wrong}`)
     expect(row.slice(row.indexOf('\nlackingIds')).trim().split('\n')).toHaveLength(3)
     ghosts.clear()
     sandbox.faults.set('/external/osv/all.json', { kind: 'shrinkIndex', keep: 0.3 })

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
@@ -10,6 +11,8 @@ interface StatusBody {
   sources: { name: string; nextRunAt: string }[]
   problems: { code: string; text: string }[]
 }
+
+const NO_MEMORY = fileURLToPath(new URL('../support/no-memory.ts', import.meta.url))
 
 const command = commandHost()
 let world: World
@@ -84,7 +87,34 @@ describe('patchmirror serve', () => {
     const again = await world.host()
     await again.said(/osv sync: complete/)
     const { out } = await world.patchmirror('runs')
-    expect(out).toContain('the process ended before the run did')
+    expect(out).toContain('the process or its sync thread ended before the run did')
+  })
+
+  longTest('serves, and asks for nothing at its start, after two runs that ended with their process', async () => {
+    world.sandbox.faults.set('/external/osv/all.zip', { kind: 'slow', bytesPerSecond: 20_000 })
+    const asked = (): number => world.sandbox.requests.count('/external/osv/all.zip')
+    for (const times of [1, 2]) {
+      const daemon = await world.serve()
+      await expect.poll(asked).toBe(times)
+      daemon.child.kill('SIGKILL')
+      await daemon.finished
+    }
+    world.sandbox.faults.clear()
+    const third = await world.serve()
+    await third.said(/osv: no run at this start: its last 2 runs ended with the process or its sync thread/)
+    expect(asked()).toBe(2)
+    expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+    expect((await fetch(`${third.url}/external/osv/all.json`)).status).toBe(200)
+  })
+
+  longTest('goes on without a sync thread that ran out of memory, and names the run that was lost', async () => {
+    world.sandbox.faults.set('/external/osv/all.zip', { kind: 'slow', bytesPerSecond: 20_000 })
+    const daemon = await world.serve({ NODE_OPTIONS: `--import ${NO_MEMORY}` })
+    await daemon.said(/the sync thread ended: .*out of memory\. These runs were lost with it.*: osv sync.* again/)
+    expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
+    const lost = 'the process or its sync thread ended before the run did'
+    await expect.poll(async () => (await world.patchmirror('runs')).out, { timeout: 30_000 }).toContain(lost)
+    expect(world.sandbox.requests.count('/external/osv/all.zip')).toBeLessThanOrEqual(1)
   })
 
   longTest('says in one line of health --ready what is not ready and what to do, and the same as JSON', async () => {

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { nameStorageError } from '../../src/store/database/faults.ts'
 import { awaitRoom, folderBytes, probeStorage } from '../../src/store/disk-state.ts'
-import { emptyDisk, fillDisk, makeReadOnly, mountDisk, unmountDisk } from '../support/small-disk.ts'
+import { emptyDisk, fillDisk, limitInodes, makeReadOnly, mountDisk, unmountDisk } from '../support/small-disk.ts'
 
 let dir: string
 let mounted: boolean
@@ -27,6 +28,20 @@ test('a full disk is reported until there is room again', (context) => {
   emptyDisk(dir)
   expect(probeStorage(dir, true).state).toBe('ok')
   expect(readdirSync(dir)).toEqual([])
+})
+
+test('a disk without free inodes says so: it may have gigabytes free', (context) => {
+  if (!mounted) return context.skip('no file system can be mounted')
+  limitInodes(dir, 4)
+  for (let n = 0; n < 3; n++) writeFileSync(join(dir, `file-${n}`), '')
+  const { state, reason, freeBytes } = probeStorage(dir, true)
+  expect([state, reason]).toEqual([
+    'full',
+    expect.stringMatching(/data\.dir.* has no free inodes .*: remove some files$/),
+  ])
+  expect(freeBytes).toBeGreaterThan(1_000_000)
+  const error = Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+  expect(String(nameStorageError(error, dir))).toMatch(/ has no free inodes .*: remove some files and try again/)
 })
 
 test('a disk that is mounted read-only is failing, also where nothing is written', (context) => {

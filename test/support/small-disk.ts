@@ -27,8 +27,17 @@ export function unmountDisk(dir: string): void {
 
 /** Mounts such a file system again, so that nothing can be written to it. */
 export function makeReadOnly(dir: string): void {
-  const { status } = spawnSync('mount', ['-o', 'remount,ro', dir], { stdio: 'ignore' })
-  if (status !== 0) throw new Error(`${dir} could not be mounted read-only`)
+  remount(dir, 'ro')
+}
+
+/** Lets such a file system have this many files and folders, its own folder included. */
+export function limitInodes(dir: string, count: number): void {
+  remount(dir, `nr_inodes=${count}`)
+}
+
+function remount(dir: string, option: string): void {
+  const { status } = spawnSync('mount', ['-o', `remount,${option}`, dir], { stdio: 'ignore' })
+  if (status !== 0) throw new Error(`${dir} could not be mounted again (${option})`)
 }
 
 /** Returns what mounts such file systems for the tests of a file, after which they are unmounted. */

@@ -57,6 +57,23 @@ describe('the schedule', () => {
     expect(caughtUp(10.1 * HOUR)).toBe(true)
   })
 
+  test('does not run at start what ended its process twice in a row, and says so', () => {
+    const ran: number[] = []
+    const texts: string[] = []
+    const log = createLog({ level: 'warn', format: 'json' }, (text) => texts.push(text))
+    for (const lostRuns of [0, 1, 2, 3]) {
+      const run = (): void => void ran.push(lostRuns)
+      const job = { name: 'osv', expression: '7 * * * *', lastSuccess: null, lostRuns, run }
+      const options = { jitterSeconds: 0, catchUp: true, now: Date.now, zone: () => 0, log }
+      const schedule = startSchedule([job], options)
+      schedules.push(schedule)
+      schedule.catchUp()
+      expect(schedule.nextRunAt('osv')).not.toBeNull()
+    }
+    expect(ran).toEqual([0, 1])
+    expect(texts).toEqual([expect.stringContaining('last 2 runs'), expect.stringContaining('last 3 runs')])
+  })
+
   test('runs nothing at start when catching up is turned off', () => {
     expect(caughtUp(null, false)).toBe(false)
   })

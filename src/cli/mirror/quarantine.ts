@@ -3,6 +3,7 @@ import { withReads } from '../store-reads.ts'
 import { withWrites } from '../store-writes.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
+import { wholeNumber } from '../../base/text.ts'
 import { operatorName } from '../../base/domain/run-facts.ts'
 import { hasUnreadDatabase } from '../../store/database/unread.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -168,7 +169,7 @@ function changeOf({ runs, quarantine }: RefusalReads, runId: number): Quarantine
 }
 
 function runNumber(text: string): number {
-  const runId = Number(text)
-  if (Number.isSafeInteger(runId) && runId > 0) return runId
+  const runId = wholeNumber(text)
+  if (runId !== null) return runId
   throw new MirrorError('usage', `${text} is not a run number; "patchmirror status" names quarantined runs`)
 }

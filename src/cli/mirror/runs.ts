@@ -1,6 +1,7 @@
 import { LIST_COUNTS } from '../../base/domain/run-facts.ts'
 import { withStoredReads } from '../store-reads.ts'
 import { MirrorError } from '../../base/errors.ts'
+import { wholeNumber } from '../../base/text.ts'
 import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
@@ -40,8 +41,8 @@ function listed({ runs }: Reads, { limit = '20', failed = false }: RunsOptions):
 }
 
 function countOf(text: string, what: string): number {
-  const count = Number(text)
-  if (Number.isSafeInteger(count) && count > 0) return count
+  const count = wholeNumber(text)
+  if (count !== null) return count
   throw new MirrorError('usage', `${what} is a whole number above 0, not ${text}`)
 }
 

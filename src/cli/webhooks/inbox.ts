@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { sha256Hex } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { counted } from '../../base/text.ts'
+import { counted, wholeNumber } from '../../base/text.ts'
 import { type InboxRow, type InboxState, createInbox, createInboxReads } from '../../store/webhooks/inbox.ts'
 import { nameOf, shownRow, withDecisions, withInbox } from './inbox-rows.ts'
 import { type GlobalOptions, isServed, print, settings } from '../context.ts'
@@ -204,7 +204,8 @@ function stateOf(text: string | undefined): InboxState | null {
 }
 
 function numberOf(text: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  const number = wholeNumber(text)
+  if (number !== null) return number
   throw new MirrorError('usage', `${text} is not a number above 0`)
 }
 

@@ -42,17 +42,19 @@ function ages(checked: Checked, periodOf: CronPeriod): string[] {
   const { values } = checked
   const age = 'sync.maxAgeHours'
   const limits = values.get(age) as Values['sync']['maxAgeHours']
-  return AGED.flatMap((section) => {
+  const short = AGED.flatMap((section) => {
     const hours = valueFor(limits, section)
     const plan = SCHEDULES[section]
     const schedule = values.get(plan)
     if (typeof hours !== 'number' || typeof schedule !== 'string') return []
     const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
     if (period === null || period <= hours * HOUR_MS) return []
-    return [
-      `${place(checked, age)}: ${counted(hours, 'hour is', 'hours are')} shorter than the ${round(period / HOUR_MS)} hours between two runs of ` +
-        `${place(checked, plan)}, so ${section} is stale before the next one. Raise it, or run more often.`,
-    ]
+    const between = `the ${counted(round(period / HOUR_MS), 'hour')} between two runs of ${place(checked, plan)}`
+    return [{ section, why: `${counted(hours, 'hour is', 'hours are')} shorter than ${between}` }]
+  })
+  return [...Map.groupBy(short, ({ why }) => why)].map(([why, found]) => {
+    const stale = found.map(({ section }) => section).join(' and ')
+    return `${place(checked, age)}: ${why}, so the data of ${stale} is stale before the next one. Raise it, or run more often.`
   })
 }
 

@@ -12,6 +12,7 @@ import { checkCopy, copyDatabase, copyPrivateTables } from '../../store/database
 import { DATABASES, databasePath, inboxPath, openInboxReader, openReader } from '../../store/database/open.ts'
 import { newestOf } from '../../store/database/schema/schema.ts'
 import { isUnreadable, nameStorageError } from '../../store/database/faults.ts'
+import { databaseOf } from '../../store/located.ts'
 import { noteBackup } from '../../store/notes.ts'
 import { createCarriedReader } from '../../store/replication/reader.ts'
 import { createLedgerReader } from '../../store/replication/ledger.ts'
@@ -51,8 +52,9 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
   if (existsSync(path) && !force) throw new MirrorError('usage', `${path} exists already; --force replaces it`)
   let temporary: Temporary | null = null
   try {
-    const { folder: staging } = (temporary = makeTemporary(dirname(resolve(path))))
-    await refuseFullDisk(staging, neededBytes(options), 'Free some space and run it again')
+    const beside = dirname(resolve(path))
+    const { folder: staging } = (temporary = makeTemporary(beside))
+    await refuseFullDisk(beside, neededBytes(options), 'Free some space and run it again')
     const draft = join(staging, 'backup.zip')
     const manifest = await pack(draft, staging, await copyAll(options, staging))
     const packed = await openBackup(draft)
@@ -64,12 +66,22 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
     return { file: path, bytes: size, manifest }
   } catch (error) {
     if (error instanceof MirrorError || systemCode(error) === undefined) throw error
-    if (isUnreadable(error)) throw nameStorageError(error, dataDir)
-    const text = `the backup of ${dataDir} cannot be written to ${path}: ${messageOf(error)}`
+    const mayBeTarget = isUnnamedFault(error)
+    if (isUnreadable(error) && !mayBeTarget) throw nameStorageError(error, dataDir)
+    const why = mayBeTarget ? `${messageOf(error)}. ${EITHER_DISK}` : messageOf(error)
+    const text = `the backup of ${dataDir} cannot be written to ${path}: ${why}`
     throw new MirrorError('storage', text, { cause: error })
   } finally {
     temporary?.remove()
   }
+}
+
+const EITHER_DISK =
+  'One of the two disks fails, or the one of the backup takes no file as large as the database: FAT takes 4 GB'
+
+/** Reports whether an error is one of copying, of which SQLite does not say whether it read or wrote. */
+function isUnnamedFault(error: unknown): boolean {
+  return systemCode(error)?.startsWith('SQLITE_IOERR') === true && databaseOf(error) === null
 }
 
 /** The copies and the archive exist at the same time; the archive is no larger than the copies, but for its headers. */

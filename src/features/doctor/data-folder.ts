@@ -170,7 +170,7 @@ function space(dir: string, { probeStorage }: DoctorWorld): Finding {
   if (state !== 'ok')
     return failure(
       reason ?? `the disk of ${dir} is full`,
-      'Free some space, or move the data folder (data.dir) to a larger disk.',
+      'Make room there, or move the data folder (data.dir) to a larger disk.',
     )
   if (freeBytes === null) return skipped('this system does not report free space')
   const path = databasePath(dir)

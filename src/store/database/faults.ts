@@ -1,9 +1,11 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { basename, dirname, join, sep } from 'node:path'
+import { fullness } from '../../base/disk-space.ts'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeLastBackup } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { databaseOf } from '../located.ts'
+import { foreignJournal } from '../foreign-journal.ts'
 import { LOST_WITH_INBOX } from './migration-copy.ts'
 
 /** Returns the error about content of mirror.db that is damaged, of which SQLite knows nothing. */
@@ -84,11 +86,14 @@ export function nameStorageError(error: unknown, dataDir: string | null, path?: 
   if (dataDir === null && !code.startsWith('SQLITE_')) return error
   const unlockable = dataDir !== null && isLockError(code) ? lockFault(dataDir) : null
   if (unlockable !== null) return unlockable
+  const foreign = code === 'SQLITE_READONLY_ROLLBACK' && file !== null ? foreignJournal(file) : null
+  if (foreign !== null) return new MirrorError('schema', foreign, { cause: error })
   const fault = STORAGE_FAULTS[code]
   if (fault !== undefined) {
     const folder = dataDir ?? (file === null ? '(data.dir)' : dirname(file))
     const closed = (file === null ? null : closedPart(file)) ?? closedOnTheWay(error, folder)
-    const text = closed === null ? `the data folder ${folder} ${fault} (${why})` : `${closed} (${why})`
+    const said = fault === FULL ? `${fullness(folder)} and try again` : fault
+    const text = closed === null ? `the data folder ${folder} ${said} (${why})` : `${closed} (${why})`
     return new MirrorError('storage', text, { cause: error })
   }
   if (!code.startsWith('SQLITE_IOERR')) return error
@@ -210,10 +215,12 @@ function seenLoss(path: string): Loss | null {
 
 const FOLDER = 'data.dir must be a folder that this user may write'
 const CLOSED = `is not accessible to this user: run the command as the user of the daemon; ${FOLDER}`
+/** What `fullness` says more of. */
+const FULL = 'is full'
 const STORAGE_FAULTS: Partial<Record<string, string>> = {
-  SQLITE_FULL: 'is full: free some space and try again',
-  SQLITE_IOERR_SHMSIZE: 'is full: free some space and try again', // the index of the write-ahead log has no room
-  ENOSPC: 'is full: free some space and try again',
+  SQLITE_FULL: FULL,
+  SQLITE_IOERR_SHMSIZE: FULL, // the index of the write-ahead log has no room
+  ENOSPC: FULL,
   EDQUOT: 'is over its quota',
   SQLITE_READONLY: `is not writable: ${FOLDER}`,
   SQLITE_READONLY_ROLLBACK:

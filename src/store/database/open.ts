@@ -7,6 +7,7 @@ import { forgetVerification } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
 import { namingFaults } from './faults.ts'
+import { refuseForeignJournal } from '../foreign-journal.ts'
 import { refuseBesideLoss } from './loss.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
@@ -120,10 +121,11 @@ function openReady(path: string, { schema, timeout, report, onNew }: Ready, set:
 }
 
 /**
- * Throws as `refuseForeignSchema`, on a connection that writes nothing: one that writes copies the write-ahead log into the database
- * when it is closed, and a log of another database would destroy it.
+ * Throws as `refuseForeignJournal`, and as `refuseForeignSchema` on a connection that writes nothing: one that writes copies the
+ * write-ahead log into the database when it is closed, and a log of another database would destroy it.
  */
 function refuseForeignLog(path: string, schema: Schema): void {
+  refuseForeignJournal(path)
   if (!isPresent(`${path}-journal`) && hasLogged(path)) openRead(path, schema, 2048, true)?.close()
 }
 

@@ -124,6 +124,12 @@ export function createRunReader(db: Db) {
     `SELECT min(started_at) AS since, count(*) AS runs FROM run WHERE source = @source AND state = 'failed' AND id >
        coalesce((SELECT max(id) FROM run WHERE source = @source AND state IN ('complete', 'partial', 'quarantined')), 0)`,
   )
+  const lost = db
+    .prepare<{ source: string }, number>(
+      `SELECT count(*) FROM run WHERE source = @source AND ${IS_ORPHAN} AND id >
+         coalesce((SELECT max(id) FROM run WHERE source = @source AND state <> 'running' AND NOT ${IS_ORPHAN}), 0)`,
+    )
+    .pluck()
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
     readRun: (id: number) => see(byId.get(id)),
@@ -131,6 +137,8 @@ export function createRunReader(db: Db) {
     readFailingSince: (source: SourceName): number | null => failing.get({ source })?.since ?? null,
     /** How many of the last runs of a source failed; 0: the last did not fail. */
     countFailing: (source: SourceName): number => failing.get({ source })?.runs ?? 0,
+    /** How many of the last runs of a source ended with their process or thread; 0: the last ended by itself. */
+    countLost: (source: SourceName): number => lost.get({ source }) ?? 0,
     readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
     ...createResultReads(db, see),
     /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */
@@ -230,11 +238,13 @@ function fromRow(row: Row): Run {
 const ORPHANED = {
   state: 'failed',
   code: 'aborted',
-  message: 'the process ended before the run did; nothing was committed',
+  message: 'the process or its sync thread ended before the run did; nothing was committed',
 } as const
 
+const IS_ORPHAN = `(state = '${ORPHANED.state}' AND code IS '${ORPHANED.code}')`
+
 /** What is said of one that had published by then. */
-const ENDED_AFTER = 'the process ended before the run did, after it had published'
+const ENDED_AFTER = 'the process or its sync thread ended before the run did, after it had published'
 
 const BY_ID = 'SELECT * FROM run WHERE id = ?'
 

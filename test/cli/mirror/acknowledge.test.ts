@@ -68,6 +68,7 @@ test('an approval of a run that waits for none says so, and creates no database'
     ['1', 1, 'run 1 is complete: nothing of it waits for a decision; nothing else waits either\n'],
     ['999', 1, 'there is no run 999: "patchmirror runs" lists them'],
     ['x', 2, 'x is not a run number'],
+    ['1e0', 2, '1e0 is not a run number'],
   ] as const)
     expect([given, await command(given)]).toMatchObject([
       given,

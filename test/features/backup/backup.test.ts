@@ -35,6 +35,8 @@ import { FEEDS } from '../../server/served.ts'
 import { FILLED_AT, openFilledStore } from '../../support/filled-store.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
+import { start } from '../../support/command.ts'
+import { mountDisk, unmountDisk } from '../../support/small-disk.ts'
 import { longTest, test } from '../../support/tables.ts'
 
 const SMALL = { images: 1, tags: 2, packages: 2, tickets: 3 }
@@ -109,6 +111,27 @@ test('a backup does not replace a file without force, and a failed one leaves no
   const empty = optionsOf(folder())
   await expect(writeBackup(empty)).rejects.toThrow(/nothing to back up/)
   expect(readdirSync(join(empty.path, '..'))).toEqual([])
+})
+
+test('a backup for which a disk has no room names its folder, and leaves nothing there', async (context) => {
+  const disk = mountDisk('200k')
+  if (disk === null) return context.skip('no file system can be mounted')
+  onTestFinished(() => unmountDisk(disk))
+  const written = writeBackup(optionsOf(made, join(disk, 'backup.zip')))
+  await expect(written).rejects.toThrow(`are needed in ${disk}, and`)
+  expect(readdirSync(disk)).toEqual([])
+})
+
+longTest('a backup on a disk that takes no file so large does not call the database unreadable', async () => {
+  const to = folder()
+  const within = ['prlimit', `--fsize=${64 * 1024}`]
+  const env = { PATCHMIRROR_DATA_DIR: made }
+  const { code, err } = await start(['backup', join(to, 'backup.zip')], env, to, within).finished
+  expect([code, err]).toEqual([
+    1,
+    expect.stringMatching(/cannot be written to .*backup\.zip: disk I\/O error\. .*FAT takes 4 GB/),
+  ])
+  expect(readdirSync(to)).toEqual([])
 })
 
 longTest('a backup beside a writing process has the state of one snapshot', async () => {

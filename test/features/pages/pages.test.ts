@@ -83,7 +83,7 @@ longTest(
     expect(await runs('running')).toContain('/-/ui/run?id=1')
     lock.release() // as when the process is killed
     expect(await runs('running')).toContain('No run fits this filter')
-    expect(await runs('failed')).toContain('the process ended before the run did')
+    expect(await runs('failed')).toContain('the process or its sync thread ended before the run did')
   },
 )
 

@@ -211,7 +211,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
   [
     'that was killed',
     null,
-    /last sync \(failed, begun at .*Z\) did not have it: the process ended before .* "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/,
+    /last sync \(failed, begun at .*Z\) did not have it: the process or its sync thread ended before .* "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/,
   ],
   [
     'that failed',

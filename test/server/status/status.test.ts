@@ -151,7 +151,7 @@ test('a run that no process executes any more is reported as ended without a res
     store.addRun('osv', FILLED_AT + 1000)
   })
   const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
-  const message = 'the process ended before the run did; nothing was committed'
+  const message = 'the process or its sync thread ended before the run did; nothing was committed'
   const lastRun = { state: 'failed', code: 'aborted', endedAt: null, message }
   expect(sources[1]).toMatchObject({ state: 'failed', records: 1, lastRun })
 })

@@ -105,6 +105,44 @@ test('the write-ahead log of another database is refused without a byte of it in
   expect(inspectDatabases(dir, { quick: true })[0]?.faults).toEqual([])
 })
 
+/** Puts the journal of a database beside another one, as a process leaves it that is killed in a transaction. */
+function putJournal(path: string, { pageSize = 4096, spills = true, before = '' } = {}): void {
+  const other = new Database(join(scratch(), 'other.db'))
+  other.pragma(`page_size = ${pageSize}`)
+  other.exec(`CREATE TABLE more (a); INSERT INTO more VALUES (zeroblob(90000)); ${before}`)
+  other.pragma('cache_size = 2')
+  other.exec(`BEGIN; UPDATE more SET a = randomblob(80000); ${spills ? 'DROP TABLE more' : ''}`)
+  copyFileSync(`${other.name}-journal`, `${path}-journal`)
+  other.close()
+}
+
+test.each([
+  ['of another size of pages', { pageSize: 512 }, /its pages have another size/],
+  [
+    'that begins at another change',
+    { before: 'CREATE TABLE b (a); CREATE TABLE c (a); CREATE TABLE d (a)' },
+    /at change/,
+  ],
+  ['that has only some later pages', { spills: false }, /it is of one of \d+ pages|at change|never as it says/],
+])('the rollback journal of another database %s is refused, and nothing is changed', (_, made, said) => {
+  const dir = scratch()
+  openWriter(dir).close()
+  const path = databasePath(dir)
+  const own = readFileSync(path)
+  putJournal(path, made)
+  for (const open of [openWriter, openReader, openWriter]) {
+    expect(refusal(() => open(dir))).toMatch(
+      /^schema: .*mirror\.db-journal is the rollback journal of another database/,
+    )
+    expect(refusal(() => open(dir))).toMatch(said)
+  }
+  expect(refusal(() => inspectDatabases(dir, { quick: true }))).toMatch(/move that file to another folder/)
+  expect(readFileSync(path).equals(own)).toBe(true)
+  renameSync(`${path}-journal`, join(scratch(), 'moved'))
+  openWriter(dir).close()
+  expect(inspectDatabases(dir, { quick: true })[0]?.faults).toEqual([])
+})
+
 test('a mirror.db that lacks a table is damaged: what is left of it is ours, and a repair may keep it', () => {
   const dir = scratch()
   openWriter(dir).close()

@@ -102,14 +102,31 @@ describe('the run log', () => {
     expect(store.runs.closeOrphanRuns(NOW)).toBe(0)
   })
 
+  test('counts the last runs that ended with their process, of one source', () => {
+    const store = writes()
+    const counts: number[] = []
+    const lose = (source: 'osv' | 'feeds'): void => {
+      store.runs.startRun({ ...START, source })
+      store.runs.closeOrphanRuns(NOW)
+      counts.push(store.runs.countLost('osv'))
+    }
+    lose('osv')
+    lose('feeds')
+    lose('osv')
+    store.runs.endRun(store.runs.startRun(START), { ...runEnd(), state: 'failed', code: 'upstream_status' })
+    lose('feeds')
+    lose('osv')
+    expect(counts).toEqual([1, 1, 2, 0, 1])
+  })
+
   test('says of a run whose process ended whether it had published', () => {
     const store = writes()
     const open = [store.runs.startRun(START), store.runs.startRun(START)]
     store.snapshots.replaceSnapshot(snapshot({ runId: open[1] ?? 0 }))
     const told = (): unknown[] => open.map((id) => store.runs.readRun(id)?.message)
     const expected = [
-      'the process ended before the run did; nothing was committed',
-      'the process ended before the run did, after it had published',
+      'the process or its sync thread ended before the run did; nothing was committed',
+      'the process or its sync thread ended before the run did, after it had published',
     ]
     expect(told()).toEqual(expected)
     store.runs.closeOrphanRuns(NOW)

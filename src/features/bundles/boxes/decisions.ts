@@ -53,7 +53,7 @@ export function createDecisions({ now, elapsed }: Times) {
     const decision = decisions.get(name)
     if (decision === undefined) return true
     const { why, imports: then, at, clock } = decision
-    if (why === null || why === INCOMPLETE || why === OVERDUE) return false
+    if (why === null || why === INCOMPLETE || why === OVERDUE || why === MISNAMED) return false
     if (clock !== null) return isWithin(clock, now()) || clock.until <= proven
     if (why.startsWith(FAILED)) return elapsed() - at >= RETRY_MS
     return !why.startsWith(WAITING_FOR) || then !== imports || elapsed() - at >= RETRY_MS // an import by hand counts too
@@ -97,6 +97,9 @@ export function createDecisions({ now, elapsed }: Times) {
 
 /** Why a file is not looked at yet: it changed since the last look. */
 export const ARRIVING = 'still arriving'
+/** Why a file that begins as a bundle does is not looked at. */
+export const MISNAMED =
+  'not read, for only names in .zip, .zip.001 and so on, and .thin count: rename it when it is complete'
 const FAILED = 'failed: '
 /** Pause after a fault of this mirror, such as a full disk, milliseconds: each attempt reads the whole bundle. */
 const RETRY_MS = 5 * 60_000

@@ -18,14 +18,22 @@ const BUNDLE = /^[^.].*\.(?:thin|zip(?:\.\d{3}|\.sha256)?)$/
 
 /** Returns the bundles in the inbox, by name: only regular files. Throws the system's error for an unreadable folder. */
 export function listArrivals(folder: string): InboxFile[] {
-  const names = readdirSync(folder, { withFileTypes: true })
-    .filter(isArrival)
+  const entries = readdirSync(folder, { withFileTypes: true })
+  const names = entries
+    .filter((entry) => entry.isFile() && BUNDLE.test(entry.name))
     .map(({ name }) => join(folder, name))
-    .sort()
-  return groupFiles(names).map((files) => {
+  return groupFiles(names.sort()).map((files) => {
     const name = basename(files[0] ?? '').replace(/\.(?:\d{3}|sha256)$/, '')
     return { name, files, stamp: files.map(stampOf).join(' ') }
   })
+}
+
+/** Returns the files in the inbox that have other names: no bundle is read from one. Throws as `listArrivals`. */
+export function listOthers(folder: string): InboxFile[] {
+  const entries = readdirSync(folder, { withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile() && !BUNDLE.test(entry.name) && !/^\.|\.need$/.test(entry.name))
+    .map(({ name }) => ({ name, files: [join(folder, name)], stamp: stampOf(join(folder, name)) }))
 }
 
 /** Returns the names of ignored inbox entries: links, pipes, folders. Throws as `listArrivals`. */
@@ -34,10 +42,6 @@ export function listSkipped(folder: string): string[] {
     .filter(isSkipped)
     .map(({ name }) => name)
     .sort()
-}
-
-function isArrival(entry: Dirent): boolean {
-  return entry.isFile() && BUNDLE.test(entry.name)
 }
 
 function isSkipped(entry: Dirent): boolean {

@@ -9,11 +9,19 @@ import type { Manifest } from '../format/manifest.ts'
 import { refusalOf } from '../format/refusal.ts'
 import { type Bundle, openBundle } from '../import/open.ts'
 import type { ImportReport } from '../import/types.ts'
-import { isThin } from '../thin/format.ts'
+import { beginsAsBundle, isThin } from '../thin/format.ts'
 import { judgeThin, openThin } from '../thin/whole.ts'
 import type { Tries } from './crash-counter.ts'
-import { ARRIVING, createDecisions, decide } from './decisions.ts'
-import { type InboxFile, listArrivals, listSkipped, mayBeThere, moveAside, stripPaths } from './inbox-files.ts'
+import { ARRIVING, MISNAMED, createDecisions, decide } from './decisions.ts'
+import {
+  type InboxFile,
+  listArrivals,
+  listOthers,
+  listSkipped,
+  mayBeThere,
+  moveAside,
+  stripPaths,
+} from './inbox-files.ts'
 
 /** Dependencies of an inbox. */
 interface InboxDeps {
@@ -102,13 +110,14 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     })
   return {
     async look() {
-      const { arrivals, skipped, faults } = await arrived(carrier, folder)
+      const { arrivals, others, skipped, faults } = await arrived(carrier, folder)
       if (faults.some(isAborted)) return
       faults.push(...stuckIn(decisions, deps.fetch !== undefined))
       troubles.see(faults.map((fault) => describeFault(fault, folder)))
       if (faults.length === 0) refusals.forgetRemoved()
       skips = reportSkipped(skipped, skips, onTrouble)
-      decisions.forgetOthers(arrivals)
+      decisions.forgetOthers([...arrivals, ...others])
+      reportMisnamed(others, decisions, onTrouble)
       reportOverdue(decisions.overdue(), onTrouble)
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
       if (missesBase) deps.onMissingBase?.()
@@ -139,6 +148,7 @@ function createRefusals(folder: string, before: InboxStatus | null) {
 /** What is in the folder now, and what went wrong when more was brought or the folder was read. */
 interface Arrived {
   readonly arrivals: InboxFile[]
+  readonly others: InboxFile[]
   readonly skipped: readonly string[]
   readonly faults: unknown[]
 }
@@ -148,9 +158,9 @@ async function arrived(carrier: ReturnType<typeof createCarrier>, folder: string
   const faults: unknown[] = []
   await carrier.fetch().catch((error: unknown) => faults.push(error))
   try {
-    return { arrivals: listArrivals(folder), skipped: listSkipped(folder), faults }
+    return { arrivals: listArrivals(folder), others: listOthers(folder), skipped: listSkipped(folder), faults }
   } catch (error) {
-    return { arrivals: [], skipped: [], faults: [...faults, error] }
+    return { arrivals: [], others: [], skipped: [], faults: [...faults, error] }
   }
 }
 
@@ -243,6 +253,19 @@ function reportOverdue(names: readonly string[], report: (message: string) => vo
   const have = nounOf(names.length, 'has', 'have')
   const what = nounOf(names.length, 'it', 'them')
   report(`inbox: ${named(names)} ${have} been incomplete for a day: send the rest, or remove ${what}`)
+}
+
+/** Decides about files of other names that have arrived, and reports once, in one line, those that are bundles. */
+function reportMisnamed(
+  others: readonly InboxFile[],
+  { due, decide }: Pick<ReturnType<typeof createDecisions>, 'due' | 'decide'>,
+  report: (message: string) => void,
+): void {
+  const arrived = due(others)
+  const hidden = arrived.filter(({ files }) => files.some(beginsAsBundle))
+  for (const other of arrived) decide(other, hidden.includes(other) ? MISNAMED : null)
+  const names = hidden.map(({ name }) => JSON.stringify(name))
+  if (names.length > 0) report(`inbox: ${named(names)}: ${MISNAMED}`)
 }
 
 /** Reports new ignored entries once, in one line. Returns all of them. */

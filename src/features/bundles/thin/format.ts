@@ -100,12 +100,24 @@ export function magic(): Buffer {
 
 /** Reports whether a file is a thin bundle; false for one that cannot be read, which others report. */
 export function isThin(path: string): boolean {
+  return startsWith(path, MAGIC)
+}
+
+/** The first bytes of an archive. */
+const ZIP = Buffer.from('PK\x03\x04')
+
+/** Reports whether a file begins as a bundle does, whatever its name; as `isThin`. */
+export function beginsAsBundle(path: string): boolean {
+  return isThin(path) || startsWith(path, ZIP)
+}
+
+function startsWith(path: string, expected: Buffer): boolean {
   try {
-    const start = Buffer.alloc(MAGIC.length)
+    const start = Buffer.alloc(expected.length)
     // Without blocking: a pipe without a writer would block for ever.
     const file = openSync(path, files.O_RDONLY | files.O_NONBLOCK)
     try {
-      return readSync(file, start, 0, start.length, 0) === start.length && start.equals(MAGIC)
+      return readSync(file, start, 0, start.length, 0) === start.length && start.equals(expected)
     } finally {
       closeSync(file)
     }

@@ -1,6 +1,7 @@
 import { readSigningKeys } from '../../bundles/format/keys.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import { MirrorError } from '../../../base/errors.ts'
+import { wholeNumber } from '../../../base/text.ts'
 import { VERSION } from '../../../base/version.ts'
 import { findNewest, readGeneration, readHistory } from '../generations/chain.ts'
 import { collectGarbage } from '../generations/collect.ts'
@@ -22,7 +23,7 @@ const MOST_SHOWN = 1000
 
 /** `patchmirror fleet status --log`: the newest generations, each verified. */
 export async function fleetLogCommand(options: GenerationOptions): Promise<number> {
-  const limit = wholeNumber(options.limit ?? '10', '--limit', MOST_SHOWN)
+  const limit = numberUpTo(options.limit ?? '10', '--limit', MOST_SHOWN)
   return withFleetStore(options, async ({ store, trust }) => {
     const number = await findNewest(store, 0)
     const newest = number === 0 ? null : await readGeneration(store, number, trust)
@@ -80,7 +81,7 @@ function cellsOf({ generation }: KnownGeneration): string[] {
 export async function fleetRollbackCommand(to: string | undefined, options: GenerationOptions): Promise<number> {
   if (to === undefined)
     throw new MirrorError('usage', 'name the generation ("patchmirror fleet status --log" lists them), or give --end')
-  const number = wholeNumber(to, 'the generation', Number.MAX_SAFE_INTEGER)
+  const number = numberUpTo(to, 'the generation', Number.MAX_SAFE_INTEGER)
   return withFleetStore(options, async ({ config, store, trust }) => {
     const keys = readSigningKeys(config.bundle.signingKeys)
     if (keys.length === 0)
@@ -143,8 +144,8 @@ export async function fleetGcCommand(options: GenerationOptions): Promise<number
   })
 }
 
-function wholeNumber(text: string, name: string, most: number): number {
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : 0
-  if (number >= 1 && number <= most) return number
+function numberUpTo(text: string, name: string, most: number): number {
+  const number = wholeNumber(text)
+  if (number !== null && number <= most) return number
   throw new MirrorError('usage', `${name} must be a whole number from 1 to ${most}, not ${text}`)
 }

@@ -450,6 +450,39 @@ describe('the inbox', () => {
     ])
   })
 
+  test('names a bundle that its name hides once in the log, and in the status until it is renamed', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'whole.zip.part'), [signer()])
+    const bytes = readFileSync(join(box, 'whole.zip.part'))
+    writeFileSync(join(box, 'OTHER.ZIP'), bytes)
+    writeFileSync(join(box, 'README.txt'), 'what lies here')
+    writeFileSync(join(box, 'patchmirror-1.need'), 'a receipt')
+    writeFileSync(join(box, '.whole.zip.Xy12'), bytes)
+    const { troubles, look, inbox } = watch(box, below())
+    await inbox.look()
+    writeFileSync(join(box, 'OTHER.ZIP'), bytes.subarray(0, 300)) // it still arrives
+    await inbox.look()
+    await look()
+    await look()
+    expect(troubles).toEqual([
+      expect.stringMatching(/^inbox: "whole\.zip\.part": not read, .*: rename it/),
+      expect.stringMatching(/^inbox: "OTHER\.ZIP": not read/),
+    ])
+    const told = () => inbox.status().waiting.map(({ file, why }) => [file, why.slice(0, 8)])
+    expect(told().sort()).toEqual([
+      ['OTHER.ZIP', 'not read'],
+      ['whole.zip.part', 'not read'],
+    ])
+    rmSync(join(box, 'OTHER.ZIP'))
+    renameSync(join(box, 'whole.zip.part'), join(box, 'whole.zip'))
+    await look()
+    await look()
+    // It is read now: by the clock here it has expired.
+    expect(inbox.status().waiting).toEqual([
+      { file: 'whole.zip', why: expect.stringContaining('waiting for the clock') as string },
+    ])
+  })
+
   test('has one line in the log for any number of links, pipes and folders', async () => {
     const box = folder()
     for (let n = 0; n < 300; n++) symlinkSync('/nowhere', join(box, `link-${n}.zip`))
@@ -460,8 +493,8 @@ describe('the inbox', () => {
 
   test('logs once that a bundle has been half-copied for a day that elapsed, whatever the clock does', async () => {
     const box = folder()
-    await writeBundle(join(box, 'whole'), [signer()])
-    writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, 'whole')).subarray(0, 100))
+    await writeBundle(join(box, '.whole'), [signer()])
+    writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, '.whole')).subarray(0, 100))
     let now = Date.now()
     let elapsed = 0
     const troubles: string[] = []
