@@ -55,7 +55,7 @@ const REALM = 'realm="patchmirror"'
 /** 401: the request brings no key. */
 export function missingKey(): Problem {
   return denial(
-    `this path takes a key: ${SEND}. The operator of this mirror finds one in the file local.key of its data folder. More are made with "patchmirror keys create"`,
+    `this path takes a key: ${SEND}. The operator of this mirror finds one in the file local.key of its data folder, unless server.keys is set or that key was revoked. More are made with "patchmirror keys create"`,
   )
 }
 

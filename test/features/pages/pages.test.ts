@@ -203,7 +203,8 @@ describe('each page for people', () => {
       expect(main).toMatch(/href="\/-\/ui\/sign-in"/)
       expect(main).not.toContain('Authorization')
       expect(main).not.toContain('patchmirror ')
-      if (headers === NO_KEY) expect(main).toContain('finds one in the file local.key of its data folder.')
+      if (headers === NO_KEY)
+        expect(main).toMatch(/file local\.key of its data folder, unless server\.keys is set or that key was revoked\./)
     }
   })
 
@@ -226,6 +227,12 @@ describe('a page about data that is not known', () => {
     for (const path of ['ecosystems', 'search?q=openssl', 'packages?ecosystem=npm', 'search?q=pkg:npm/a']) {
       const text = (await page(`/-/ui/${path}`)).body.toString()
       expect(text, path).toContain('There is no index of packages and other ids')
+    }
+    const empty = await serve(() => undefined, { people })
+    for (const path of ['ecosystems', 'package?ecosystem=npm&name=a', 'search?q=openssl', 'search?q=pkg:npm/a']) {
+      const text = (await empty.get(`/-/ui/${path}`, { accept: BROWSER })).body.toString()
+      expect(text, path).toContain('No records are mirrored yet')
+      expect(text, path).not.toContain('can be found')
     }
     expect((await page('/-/ui/search?q=cve-1')).body.toString()).toContain('/-/ui/record?id=CVE-1')
     expect((await page('/-/ui/patches', KEY)).status).toBe(404)

@@ -111,8 +111,17 @@ export function loadPackage(call: PageCall): PageView {
   }
 }
 
+/** Said instead of a result: what is not mirrored is not searched. */
+export const NOTHING_MIRRORED: Block = {
+  kind: 'notice',
+  tone: 'warn',
+  title: 'No records are mirrored yet',
+  text: 'Which records and packages there are is not known before the first run of osv has ended.',
+}
+
 /** Returns a notice that the index of packages and other ids is not there, with the reason. */
-export function noViews({ config }: Pick<PageCall, 'config'>): Block {
+export function noViews({ config, reads }: Pick<PageCall, 'config' | 'reads'>): Block {
+  if (reads.snapshots.readSnapshot('osv') === null) return NOTHING_MIRRORED
   const { bucket, query } = config.views
   const isOn = bucket || query
   return {

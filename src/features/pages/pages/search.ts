@@ -6,7 +6,7 @@ import { asSentence } from '../../../answers/html.ts'
 import type { Block } from '../blocks.ts'
 import { answerBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
-import { noViews } from './ecosystems.ts'
+import { NOTHING_MIRRORED, noViews } from './ecosystems.ts'
 
 /** Results of one kind on a page. */
 const PAGE = 50
@@ -28,14 +28,15 @@ export function loadSearch(call: PageCall): PageView {
   const isEmpty = parts.length === 0
   if (more) parts.push(moreNotice(PAGE, 'type more of the name or id'))
   const pageAfter = (after: string): string => call.ui('search', { q: query, after })
+  const nothing = isEmpty && (hasIndex || named === null) ? nothingFound(call, query, named) : null
   return {
     title,
     blocks: [
-      ...(isEmpty && (hasIndex || named === null) ? [nothingFound(call, query, named)] : []),
+      ...(nothing === null ? [] : [nothing]),
       ...(named === null ? [] : [packageBlock(call, named)]),
       ...(CVE.test(query) ? [cveBlock(call, query.toUpperCase())] : []),
       ...answerBlocks(call, { parts }, { pageAfter }),
-      ...(hasIndex ? [] : [noViews(call)]),
+      ...(hasIndex || nothing === NOTHING_MIRRORED ? [] : [noViews(call)]),
       ...(named === null ? signInNotice(call) : []),
     ],
   }
@@ -61,14 +62,6 @@ const UNKNOWN_TYPE: Block = {
 function packageBlock({ ui }: PageCall, { ecosystem, name }: { ecosystem: string; name: string }): Block {
   const all = link(`All records of ${name} (${ecosystem})`, ui('package', { ecosystem, name }))
   return { kind: 'facts', rows: [['package', all]] }
-}
-
-/** Said instead of a result: what is not mirrored is not searched. */
-const NOTHING_MIRRORED: Block = {
-  kind: 'notice',
-  tone: 'warn',
-  title: 'No records are mirrored yet',
-  text: 'Whether a record or a package has this name is not known before the first run of osv has ended.',
 }
 
 const CVE = /^CVE-\d{4}-\d{4,}$/i
