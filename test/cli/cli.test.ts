@@ -1,10 +1,11 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
+import { acquireLock } from '../../src/store/database/lock.ts'
 import { CommanderError, createProgram } from '../../src/cli/program.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
 import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
@@ -356,6 +357,11 @@ describe('the command line', () => {
       code: 1,
       out: expect.stringContaining('the mirror of another data folder') as string,
     })
+    mkdirSync(join(dir, 'empty'))
+    expect(await ask('empty')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('the mirror of another data folder') as string,
+    })
     expect(await ask('not-here')).toMatchObject({ code: 0 })
     other.close()
   })
@@ -505,14 +511,24 @@ describe('the command line', () => {
       const said = expect.stringMatching(/nothing is mirrored yet in .*patchmirror sync/) as string
       expect([args, code, out, err]).toEqual([args, 3, '', said])
     }
+    expect(await patchmirror('runs')).toMatchObject({
+      code: 3,
+      err: expect.stringMatching(/nothing has run yet in .*: run "patchmirror sync"\n$/) as string,
+    })
     await patchmirror('sync')
     const { out } = await patchmirror('status')
+    expect(out).toMatch(/^no daemon answers on .*: start it with "patchmirror serve"; read from the data folder$/m)
     expect(out).toMatch(/^source +state +records/)
     expect(out).toMatch(/^osv +complete +80 /m)
     const status = JSON.parse((await patchmirror('status', '--json')).out) as {
       sources: { name: string }[]
     }
     expect(status.sources.map(({ name }) => name)).toEqual(['feeds', 'osv'])
+    const lock = acquireLock(join(dir, 'data'), 'serve')
+    expect((await patchmirror('status')).out).toMatch(
+      /^no daemon answers on .*: one runs, and "patchmirror doctor" says/m,
+    )
+    lock.release()
   })
 
   longTest(
@@ -552,7 +568,7 @@ describe('the command line', () => {
     other.close()
     expect(code).toBe(0)
     expect(out).toMatch(/^osv +complete +80 /m)
-    expect(out).toContain('the mirror of another data folder answers')
+    expect(out).toMatch(/the mirror of another data folder answers on .*: "patchmirror doctor" says what to do/)
   })
 
   test('prints with config the settings with their origin, and masks secrets', async () => {

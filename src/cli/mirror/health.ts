@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import type { Readiness } from '../../base/reports/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
-import { databasePath } from '../../store/database/open.ts'
 import { isLocked, servingDaemon } from '../../store/database/lock.ts'
 import { type DaemonAnswer, askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
@@ -86,8 +85,8 @@ function describeReadiness({ ready, sources, storage, views, fleet }: Readiness)
 /** Who answers instead of the mirror of this data folder; null when it may be that. */
 function strangerIn({ data }: Config, instance: string | null): string | null {
   if (instance === null) return 'something that is no Patchmirror answers'
-  // A folder that does not exist here, as on another machine, shows nothing.
-  if (!existsSync(databasePath(data.dir))) return null
+  // A folder that is not here, as on another machine, or is closed to this user ("/.") shows nothing.
+  if (!existsSync(`${data.dir}/.`)) return null
   const serving = servingDaemon(data.dir)
   const isOther = serving === null ? !isLocked(data.dir, 'serve') : serving.instance !== instance
   return isOther ? `the mirror of another data folder than ${data.dir} (data.dir) answers` : null

@@ -19,7 +19,7 @@ export async function reloadCommand(options: GlobalOptions & { json?: boolean })
   if (pid === null)
     throw new MirrorError(
       'usage',
-      `no daemon serves ${dir} (data.dir): name the settings of the daemon with --config FILE`,
+      `no daemon serves ${dir} (data.dir): start it ("patchmirror serve"), or name the settings of the daemon with --config FILE`,
     )
   const before = daemonSettings(dir)
   signal(pid, dir)

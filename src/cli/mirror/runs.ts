@@ -6,7 +6,7 @@ import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
 import { type Run, type RunFacts, lastedMs } from '../../store/runs/runs.ts'
-import { type GlobalOptions, print, printJson, settings } from '../context.ts'
+import { type GlobalOptions, firstStep, print, printJson, settings } from '../context.ts'
 import { table, timeOf } from '../output.ts'
 import { duration } from '../../base/time.ts'
 
@@ -20,7 +20,7 @@ interface RunsOptions extends GlobalOptions {
 /** `patchmirror runs [RUN]`: prints the run log, or all facts of one run. */
 export function runsCommand(run: string | undefined, options: RunsOptions): number {
   const { config } = settings(options, false, [])
-  withStoredReads(config.data.dir, `nothing has run yet in ${config.data.dir}`, (reads) => {
+  withStoredReads(config.data.dir, `nothing has run yet in ${config.data.dir}: ${firstStep(config)}`, (reads) => {
     if (run === undefined) printRuns(reads, listed(reads, options), options.json === true)
     else printRun(reads, countOf(run, 'a run'), options.json === true)
   })

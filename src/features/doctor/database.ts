@@ -86,7 +86,7 @@ async function lock({ findDaemon }: DoctorWorld, config: Config): Promise<Findin
   const answering = await findDaemon(config, port)
   const address = 'server.listen'
   if (serving === null) {
-    if (answering === null) return fine(`no daemon serves this data folder${writing}`)
+    if (answering === null) return fine(`no daemon serves this data folder: "patchmirror serve" starts one${writing}`)
     const who = answering.instance === null ? 'another program' : 'the mirror of another data folder'
     return warning(
       `no daemon serves this data folder, but ${who} answers at ${answering.url}: a daemon with these settings cannot start there`,

@@ -1,5 +1,6 @@
 import type { Status } from '../../../base/reports/status.ts'
 import type { Config } from '../../../config/schema.ts'
+import { isLocked } from '../../../store/database/lock.ts'
 import { whyUnread } from '../../../store/database/unread.ts'
 import { daemonUrl, withTakenPort } from '../../daemon-client.ts'
 import { type GlobalOptions, firstStep, print, settings, warn } from '../../context.ts'
@@ -104,14 +105,19 @@ function printReport(config: Config, { status, from, ofFeatures }: Printed): voi
   if (judgedLine !== null) print(judgedLine)
   const webhookLines = status.webhooks === undefined ? null : describeWebhooks(status.webhooks)
   if (webhookLines !== null) print(`\n${webhookLines}`)
-  const who = from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
-  const { server } = withTakenPort(config)
-  const isUnknown = server.port === 0 && server.socket === null
-  const where = isUnknown
-    ? '\nno daemon serves the data folder; read from it'
-    : `\n${who} on ${daemonUrl(server)}; read from the data folder`
-  print(from === 'daemon' ? '' : where)
+  print(from === 'daemon' ? '' : `\n${describeSilence(config, from === 'stranger')}; read from the data folder`)
   for (const line of describeProblems(status, config)) print(line)
+}
+
+/** Says that the daemon of the data folder did not answer, and what to do. */
+function describeSilence(config: Config, isStranger: boolean): string {
+  const { server } = withTakenPort(config)
+  const url = daemonUrl(server)
+  if (isStranger) return `the mirror of another data folder answers on ${url}: "patchmirror doctor" says what to do`
+  const isUnknown = server.port === 0 && server.socket === null
+  const who = isUnknown ? 'no daemon serves the data folder' : `no daemon answers on ${url}`
+  const isRunning = isLocked(config.data.dir, 'serve')
+  return `${who}: ${isRunning ? 'one runs, and "patchmirror doctor" says why' : 'start it with "patchmirror serve"'}`
 }
 
 function tableOf({ sources }: Status): string {
