@@ -37,12 +37,9 @@ interface StatusCommandOptions extends GlobalOptions {
   watch?: boolean
 }
 
-/** The files by which the daemon is asked; a lost one of the others is named, and the status is shown. */
-const ASKING = ['server.certFile', 'server.keys']
-
-/** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
+/** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. Names lost files, and needs none. */
 export async function statusCommand(options: StatusCommandOptions, features: readonly Feature[]): Promise<number> {
-  const { config, unread } = settings(options, false, ASKING)
+  const { config, unread } = settings(options, false, [])
   for (const problem of unread) warn(problem)
   const maxAgeHours = options.maxAge === undefined ? null : parseMaxAge(options.maxAge)
   const isJson = options.json === true
