@@ -91,7 +91,7 @@ function publishingLines(): Line<Run>[] {
     {
       work: 'change: served by all',
       unit: 's',
-      goal: atMost(25_000),
+      goal: atMost(3000),
       measure: ({ published }) => published.visibleMs,
     },
     {
