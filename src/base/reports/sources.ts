@@ -33,8 +33,8 @@ const NAMED_LISTS = list(object({ path: TEXT, reason: TEXT }))
 const OSV_SCOPE = object({ include: TEXTS, exclude: TEXTS })
 export type OsvScopeStatus = TypeOf<typeof OSV_SCOPE>
 
-/** A run whose refused change waits for a decision; without a reason for those without a key. */
-const WAITING_RUN = object({ run: COUNT, reason: MAYBE_TEXT })
+/** A run whose refused change waits for a decision, and when it began; without a reason for those without a key. */
+const WAITING_RUN = object({ run: COUNT, since: MAYBE_DATE, reason: MAYBE_TEXT })
 export type WaitingRun = TypeOf<typeof WAITING_RUN>
 
 /** The newest run of the last 24 hours that published what its guard doubted, until an operator acknowledges it. */

@@ -24,7 +24,7 @@ export function openSourceStatus(source: SourceStatus): SourceStatus {
     ...source,
     partialLists: partialLists.map(withoutPrivateNames),
     unprovedLists: unprovedLists.map(withoutPrivateNames),
-    waiting: waiting.map(({ run }) => ({ run, reason: null })),
+    waiting: waiting.map((one) => ({ ...one, reason: null })),
     signatures: signatures && { ...signatures, unverified: [] },
     lastRun: lastRun && openRun(lastRun),
     wrongRun: wrongRun && openRun(wrongRun),

@@ -113,9 +113,9 @@ function scopeProblem({ name, scopeChanged }: SourceStatus): MirrorProblem[] {
 
 /** What waits for an operator: a refused change, one that is still refused, and one that was published and is doubtful. */
 function decisions({ name, state, waiting, rejected, doubtful }: SourceStatus): MirrorProblem[] {
-  const found = waiting.map(({ run, reason }) => {
+  const found = waiting.map(({ run, since, reason }) => {
     const advice = [`patchmirror approve ${run}`, `patchmirror reject ${run}`]
-    const more = { detail: reason, advice, run }
+    const more = { detail: reason, since, advice, run }
     return problem('quarantined', 'failed', name, 'a change waits for your decision', more)
   })
   if (state === 'quarantined' && found.length === 0 && rejected === null)
@@ -136,7 +136,7 @@ function decisions({ name, state, waiting, rejected, doubtful }: SourceStatus): 
     const advice = ['runs', 'approve'].map((verb) => `patchmirror ${verb} ${doubtful.run}`)
     const text = 'changes were published that should not be believed'
     const detail = doubtful.words.length > 0 ? doubtful.words.join('; ') : doubtful.message
-    found.push(problem('doubtful', 'warning', name, text, { detail, advice }))
+    found.push(problem('doubtful', 'warning', name, text, { detail, since: doubtful.at, advice }))
   }
   return found
 }

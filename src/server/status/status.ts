@@ -171,7 +171,10 @@ function signaturesOf({ catalog }: Reads): SignatureStatus | null {
 
 function waitingOf(reads: Reads, name: SourceName): WaitingRun[] {
   const open = reads.quarantine.listOpenQuarantines().filter(({ source }) => source === name)
-  return open.map(({ runId, reason }) => ({ run: runId, reason }))
+  return open.map(({ runId, reason }) => {
+    const begun = reads.runs.readRun(runId)?.startedAt ?? null
+    return { run: runId, since: toIsoOrNull(begun), reason }
+  })
 }
 
 function rejectedOf(reads: Reads, name: SourceName): SourceStatus['rejected'] {

@@ -576,7 +576,7 @@ const CASES: Case[] = [
     'a quarantined run',
     'sources',
     'fail',
-    'catalog: a change waits for your decision (too much) Commands: "patchmirror approve',
+    'catalog: a change waits for your decision, since 1970-01-01T00:00:00.001Z (too much) Commands: "patchmirror approve',
     ({ dir }) => keepRefused(dir, logRun(dir, {}, 'quarantined'), null),
   ],
   [

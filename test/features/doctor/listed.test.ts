@@ -108,9 +108,13 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   secret_file: [{ secretFaults: [{ key: 'upstream.apiKey', fault: 'is empty' }] }],
   empty: [of({ asOf: null, snapshot: null, state: 'never' })],
   first_run: [of({ asOf: null, snapshot: null, state: 'running' })],
-  quarantined: [of({ waiting: [{ run: 7, reason: 'too much' }] }), of({ state: 'quarantined' })],
+  quarantined: [of({ waiting: [{ run: 7, since: SINCE, reason: 'too much' }] }), of({ state: 'quarantined' })],
   partial: [of({ state: 'partial' })],
-  doubtful: [of({ doubtful: { run: 7, words: ['57 records'], message: null } as unknown as SourceStatus['doubtful'] })],
+  doubtful: [
+    of({
+      doubtful: { run: 7, at: SINCE, words: ['57 records'], message: null } as unknown as SourceStatus['doubtful'],
+    }),
+  ],
   rejected: [of({ rejected: { run: 7, effect: 'nothing newer is published' } })],
   unsynced: [of({ unsynced: 'upstream.apiKey is not set' })],
   scope_changed: [of({ scopeChanged: 'run 3 used another osv.scope' })],

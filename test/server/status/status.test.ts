@@ -410,6 +410,9 @@ test('a decision of another process is logged once, and takes the place of the r
     return osv.lastRun.message
   }
   expect(await lastMessage()).toBe('it would remove all 9 records; approve or reject run 1')
+  const { problems } = jsonOf(await get('/-/status', own))
+  const since = new Date(FILLED_AT + 1000).toISOString()
+  expect(problems).toContainEqual(expect.objectContaining({ code: 'quarantined', run: 1, since }))
   const decide = (decision: string, by: string): void => {
     store.damage(
       `UPDATE quarantine SET decision = '${decision}', decided_at = 1;
