@@ -27,9 +27,11 @@ function contradiction(path: string): string | null {
   const journal = readJournal(`${path}-journal`)
   if (header === null || journal === null || !isDatabase(header)) return null
   if (sizeOfPages(header) !== journal.pageSize) return 'its pages have another size'
+  const now = header.readUInt32BE(COUNTER)
+  // What makes a database journals none of its pages, and is change 1.
+  if (journal.pages === 0 && now === 1) return null
   if (journal.first === null) return otherLength(header, journal)
   const before = journal.first.readUInt32BE(COUNTER)
-  const now = header.readUInt32BE(COUNTER)
   // Whatever writes the first page adds one to its counter; SQLite never writes it twice in a transaction without that.
   if (now !== before && now !== before + 1) return `it begins at change ${before}, the database is at ${now}`
   return now === before && !isLike(header, journal.first) ? 'the database was never as it says' : null

@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync, renameSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
@@ -139,6 +139,19 @@ test.each([
   expect(refusal(() => inspectDatabases(dir, { quick: true }))).toMatch(/move that file to another folder/)
   expect(readFileSync(path).equals(own)).toBe(true)
   renameSync(`${path}-journal`, join(scratch(), 'moved'))
+  openWriter(dir).close()
+  expect(inspectDatabases(dir, { quick: true })[0]?.faults).toEqual([])
+})
+
+test('a database is made where a process was killed when it had written the first page of it, before its journal went', () => {
+  const dir = scratch()
+  const path = databasePath(dir)
+  const killed = new Database(path)
+  killed.exec('PRAGMA synchronous = OFF; BEGIN; CREATE TABLE first (a)')
+  const journal = readFileSync(`${path}-journal`)
+  killed.exec('COMMIT')
+  killed.close()
+  writeFileSync(`${path}-journal`, journal)
   openWriter(dir).close()
   expect(inspectDatabases(dir, { quick: true })[0]?.faults).toEqual([])
 })
