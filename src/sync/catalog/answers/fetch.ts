@@ -208,7 +208,8 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
 function refusePage({ path, canonical }: Task, value: unknown, meta: Meta): void {
   const isVersions = matchPath(RELEASES.versions, canonical) !== null
   if (!isVersions && matchPath(RELEASES.cves, canonical) === null) return
-  const entries = isVersions ? releasesIn(value).length : countListed(value)
+  // A version may be listed once for each of its architectures.
+  const entries = Math.max(isVersions ? releasesIn(value).length : 0, countListed(value))
   refusePaged(path, meta, entries)
   refuseMore(path, value, entries)
 }

@@ -82,6 +82,12 @@ describe('an answer of the package catalog that says itself that it is one page 
     expect(await statusOf(`${versionsOf('a')}/9.0.0/cves`)).toBe(503) // it may be on another page
   })
 
+  test('is none where it counts what it lists, each version once for each architecture', async () => {
+    const items = VERSIONS.flatMap((version) => ['amd64', 'arm64'].map((arch) => ({ version, arch })))
+    const { report } = await changed(['a'], { items, total: items.length })
+    expect(report).toMatchObject({ state: 'complete' })
+  })
+
   const LISTS: [string, unknown, boolean][] = [
     ['fewer vulnerabilities than it counts', { cves: ['CVE-2024-1'], total: 2 }, true],
     ['no vulnerability, and a cursor', { data: [], cursor: { after: 'abc' } }, true],
