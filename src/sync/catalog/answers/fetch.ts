@@ -195,7 +195,8 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
   if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(stored, asked.id)))
     throw stranger(task, `it does not name ${asked.shown.slice(0, 80)}`)
   if (!isNamed && !saysAnything(value, isCatalog)) throw stranger(task, 'it says nothing')
-  if (!isCatalog && isUnlike(value, stored)) throw stranger(task, 'it has no member of what is stored')
+  if (!isCatalog && !context.full && isUnlike(value, stored))
+    throw stranger(task, 'it has no member of what is stored, which a sync with --full replaces')
   if (matchPath(RELEASES.versions, task.canonical) === null || releasesIn(value).length > 0) return
   const versions = releasesIn(stored).length
   if (versions > 0) throw stranger(task, `it names no version of a package that had ${versions}`)

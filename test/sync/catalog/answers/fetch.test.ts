@@ -80,6 +80,16 @@ test('a list of versions that is empty is the answer of a package that had none'
   expect((await made.ask(VERSIONS)).status).toBe(200)
 })
 
+test('an answer about the account whose members all have other names is taken by a sync that trusts nothing known', async () => {
+  let account: object = { email: 'a@example' }
+  const made = await plainBench({ '/v1/me': () => ({ body: account }) })
+  await made.run('catalog')
+  account = { user_email: 'a@example', plan: 'b' }
+  expect(JSON.stringify((await made.run('catalog')).facts['lackingIds'])).toContain('a sync with --full replaces')
+  expect((await made.run('catalog', { full: true })).facts['lacking']).toBeUndefined()
+  expect(await (await made.ask('/v1/me')).json()).toEqual(account)
+})
+
 test('a service whose answers about items have no ids is mirrored, until one has that of another item', async () => {
   let detail: unknown = { name: '3.12', image: { id: 'i', name: 'python' } }
   let n = 0
