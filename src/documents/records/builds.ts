@@ -29,7 +29,8 @@ export function compareBuilds(
   if (modular.length === 0) return isModular && fixes.length > 0 && fixes.every(isOfSystem) ? 'other' : 'same'
   if (!isModular) return isOfSystem(version) ? 'other' : 'same'
   const named = typeof summary === 'string' ? streamsIn(summary) : []
-  if (stream !== null && named.length > 0) return named.includes(stream) ? 'same' : 'other'
+  if (stream !== null && named.includes(stream)) return 'same'
+  if (stream !== null && named.some((one) => moduleOf(one) === moduleOf(stream))) return 'other'
   return modular.every((fix) => isOfBuild(fix, version)) ? 'same' : 'open'
 }
 
@@ -47,9 +48,14 @@ function isOfSystem(version: string): boolean {
   return /-.*\.el\d/.test(version) && !isOfModule(version)
 }
 
+/** `nodejs` of `nodejs:20`. */
+function moduleOf(stream: string): string {
+  return stream.replace(/:.*$/s, '')
+}
+
 /** `Important: nodejs:20 security update`, `virt:rhel and virt-devel:rhel security update`. */
 function streamsIn(summary: string): string[] {
-  return summary.toLowerCase().match(/(?<![^\s,(])[a-z][\w.+-]*:[\w.+-]*\w(?![^\s,)])/g) ?? []
+  return summary.toLowerCase().match(/(?<![^\s,(])[a-z\d][\w.+-]*:[\w.+-]*\w(?![^\s,);.])/g) ?? []
 }
 
 /** Whether two versions are of one build of a module, or of one version of what it packs: no two streams have the same. */

@@ -34,6 +34,14 @@ const STREAMS: readonly TestRecord[] = [
     summary: 'Important: nodejs:20 and nodejs-devel:20 security, bug fix, and enhancement update',
   },
   about('RUBY', ['Rocky Linux:8', 'ruby', below('2.7.8-139.module+el8.8.0+1243+3')]),
+  {
+    ...about('PG', ['Rocky Linux:8', 'postgresql', below('13.11-1.module+el8.8.0+1299+5')]),
+    summary: 'Important: postgresql security update (RLSA-2023:4527)',
+  },
+  {
+    ...about('DS', ['Rocky Linux:8', '389-ds-base', below('1.4.3.32-2.module+el8.8.0+1271+6')]),
+    summary: 'Moderate: 389-ds:1.4 security update; see RLSA-2023:3267.',
+  },
   about('PERL', ['Rocky Linux:8', 'perl', below('4:5.26.3-422.el8')]),
 ]
 
@@ -198,6 +206,18 @@ describe('a build of a module of rpm', () => {
     ])
     const fixed = ['2.7.8-139.module+el8.8.0+1243+3', '2.7.8-140.module+el8.8.0+9+3', '9-1.module+el8.8.0+1243+3']
     for (const version of fixed) expect(await judged(`rocky/ruby@${version}?distro=rocky-8`)).toEqual([])
+  })
+
+  test('is of another stream only where a summary names one of its module', async () => {
+    const older = 'module+el8.7.0+1059+4?distro=rocky-8&rpmmod='
+    expect(await judged(`rocky/postgresql@13.10-1.${older}postgresql:13`)).toEqual([
+      'PG 13.11-1.module+el8.8.0+1299+5',
+      'partly_compared',
+    ])
+    expect(await judged(`rocky/389-ds-base@1.4.3.30-1.${older}389-ds:1.4`)).toEqual([
+      'DS 1.4.3.32-2.module+el8.8.0+1271+6',
+    ])
+    expect(await judged(`rocky/389-ds-base@1.3.9-1.${older}389-ds:1.3`)).toEqual([])
   })
 
   test('has other records than what is in no module', async () => {
