@@ -8,9 +8,13 @@ import type { JsonPath } from '../slices.ts'
  * when nothing does. `items` is the position of its `entries` entries, which are not looked at.
  */
 export function moreBeyond(document: unknown, items: JsonPath, entries: number): string | null {
+  return onePage(document, items, entries) ?? flawOf(document, items)?.text ?? null
+}
+
+/** Returns what says that a document is one page of several; texts for people, such as the message of a commit, say nothing. */
+export function onePage(document: unknown, items: JsonPath, entries: number): string | null {
   const place = around(document, items).find(({ name, value }) => speaksOfMore(name, value, entries))
-  if (place !== undefined) return `it is one page of several: ${describe(place)}`
-  return flawOf(document, items)?.text ?? null
+  return place === undefined ? null : `it is one page of several: ${describe(place)}`
 }
 
 /** Returns how many entries the lists of a document have, or the objects in it that have no list; rather more than fewer. */

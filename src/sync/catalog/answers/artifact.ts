@@ -2,7 +2,7 @@ import { sha256Of } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import type { DocumentKind } from '../../../base/domain/resources.ts'
 import { errorOfAnswer, isUnfinished } from '../../../base/json/forms/error-body.ts'
-import { countListed, moreBeyond } from '../../../base/json/forms/more-beyond.ts'
+import { countListed, onePage } from '../../../base/json/forms/more-beyond.ts'
 import { readText } from '../../../base/json/field-names.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
 import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
@@ -62,7 +62,7 @@ export async function readArtifact(
   const found = kind === 'text' ? [] : findInline(kind, read.body, value)
   const type = jsonType(given.type)
   if (found.length > 0) return { ...(await inlineDocuments(context, read.body, found)), type }
-  if (kind === 'text' && errorOfAnswer(value) === null) refuseMore(task.path, value, countListed(value))
+  if (kind === 'text' && errorOfAnswer(value) === null) refuseMore(task.path, onePage(value, [], countListed(value)))
   if (kind === 'text' && hasPatchText(value)) return plainJson(context, task, given)
   refuseError(task, value)
   refuseOther(task, value)
@@ -80,9 +80,8 @@ export function refuseError({ path }: Task, value: unknown): void {
   throw new MirrorError('upstream_shape', `${path}: upstream answered 200 with an error: ${said}`)
 }
 
-/** Throws `upstream_shape` for an answer with a list that says itself that it is one page of several, or not whole. */
-export function refuseMore(path: string, value: unknown, entries: number): void {
-  const more = moreBeyond(value, [], entries)
+/** Throws `upstream_shape` for an answer that says itself that there is more; null: it does not. */
+export function refuseMore(path: string, more: string | null): void {
   if (more !== null) throw new MirrorError('upstream_shape', `${path}: ${more}`)
 }
 

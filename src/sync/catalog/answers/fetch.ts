@@ -5,7 +5,7 @@ import { RELEASES, RESOURCES } from '../../../base/domain/resources.ts'
 import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
 import { plainName } from '../../../base/json/field-names.ts'
 import { saysAnything } from '../../../base/json/forms/error-body.ts'
-import { countListed } from '../../../base/json/forms/more-beyond.ts'
+import { countListed, moreBeyond } from '../../../base/json/forms/more-beyond.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
 import { jsonTextOf, parseExactly } from '../../../base/json/objects.ts'
 import { releasesIn } from '../../../base/json/releases.ts'
@@ -212,7 +212,7 @@ function refusePage({ path, canonical }: Task, value: unknown, meta: Meta): void
   // A version may be listed once for each of its architectures.
   const entries = Math.max(isVersions ? releasesIn(value).length : 0, countListed(value))
   refusePaged(path, meta, entries)
-  refuseMore(path, value, entries)
+  refuseMore(path, moreBeyond(value, [], entries))
 }
 
 /** Returns the id of the listed item that an answer is about, and the names of its member; null: it is of no list, or of the package catalog. */

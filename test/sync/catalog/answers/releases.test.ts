@@ -106,6 +106,18 @@ describe('an answer of the package catalog that says itself that it is one page 
   )
 })
 
+test('a patch with a message about what was missing is a whole one', async () => {
+  const path = '/v1/packages/a/artifacts/patches'
+  const patch = { patch: '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n', message: 'fix: a note is missing, read timed out' }
+  const made = await plainBench({
+    '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm' }] } }),
+    '/v1/packages/a/': () => ({ body: { id: 'a' } }),
+    [path]: () => ({ body: patch }),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await (await made.ask(path)).json()).toEqual(patch)
+})
+
 test('a list of patch files that is one page of several does not replace the stored one', async () => {
   const path = '/v1/packages/a/artifacts/patches'
   let n = 0
