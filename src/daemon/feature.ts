@@ -137,7 +137,7 @@ export interface Gate {
   leads(): boolean
   /** Whether a run may start. */
   mayRun(): boolean
-  /** A run ended, which may have published a snapshot. `isLast`: no other run is under way that may do so soon. */
+  /** A run ended, which may have published a snapshot. `isLast`: no other run has reported progress, so none is known to do so soon. */
   committed(isLast: boolean): void
   readonly status: () => FleetStatus
   /** Why a delivery is not taken here; null: it is. */

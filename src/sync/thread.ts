@@ -70,8 +70,7 @@ export function startSyncThread(deps: SyncThreadDeps) {
     onFailed(message, wasReady) {
       const why = `the sync thread ${wasReady ? 'ended' : 'cannot start'}: ${message}`
       const lost = requests.fail(why).map(({ source, kind }) => `${source} ${kind}`)
-      const withIt =
-        lost.length === 0 ? '' : `. These runs were lost with it, and committed nothing: ${lost.join(', ')}`
+      const withIt = lost.length === 0 ? '' : `. These runs ended with it: ${lost.join(', ')}`
       deps.onFailed(null, `${why}${withIt}. It is started again after a pause`)
     },
     onEnded: (failure) =>

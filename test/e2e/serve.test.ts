@@ -110,7 +110,7 @@ describe('patchmirror serve', () => {
   longTest('goes on without a sync thread that ran out of memory, and names the run that was lost', async () => {
     world.sandbox.faults.set('/external/osv/all.zip', { kind: 'slow', bytesPerSecond: 20_000 })
     const daemon = await world.serve({ NODE_OPTIONS: `--import ${NO_MEMORY}` })
-    await daemon.said(/the sync thread ended: .*out of memory\. These runs were lost with it.*: osv sync.* again/)
+    await daemon.said(/the sync thread ended: .*out of memory\. These runs ended with it: osv sync.* again/)
     expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
     const lost = 'the process or its sync thread ended before the run did'
     await expect.poll(async () => (await world.patchmirror('runs')).out, { timeout: 30_000 }).toContain(lost)

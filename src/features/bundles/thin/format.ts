@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { closeSync, constants as files, openSync, readSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { constants, deflateRawSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
+import { READING } from '../../../base/files.ts'
 import { bundleRefusal } from '../format/refusal.ts'
 
 /** How a thin bundle begins. */
@@ -114,8 +115,7 @@ export function beginsAsBundle(path: string): boolean {
 function startsWith(path: string, expected: Buffer): boolean {
   try {
     const start = Buffer.alloc(expected.length)
-    // Without blocking: a pipe without a writer would block for ever.
-    const file = openSync(path, files.O_RDONLY | files.O_NONBLOCK)
+    const file = openSync(path, READING)
     try {
       return readSync(file, start, 0, start.length, 0) === start.length && start.equals(expected)
     } finally {
