@@ -9,6 +9,7 @@ import { type StopMessage, type WorkerStarted, refuse } from '../../base/threads
 import { lowerPriority } from '../../base/threads/worker-file.ts'
 import { stampOfIds } from '../../store/pin.ts'
 import { type SigningKey, fleetTrust } from '../bundles/format/keys.ts'
+import { deflaterId } from '../bundles/thin/format.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
 import { createLeaseProof } from './lease/proof.ts'
 import { createMissed, createNotifier, notifyMirrors } from './look/notify.ts'
@@ -18,7 +19,7 @@ import type { GenerationFacts, Generations, NodeReport } from './turn.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openObjectStore } from './objects/open-store.ts'
-import { createReporter, reportedRole } from './readers.ts'
+import { createReporter, listPresent, reportedRole } from './readers.ts'
 import { ownerOf } from './owner.ts'
 import { collectGarbage } from './generations/collect.ts'
 import { createFollower } from './generations/follow/follow.ts'
@@ -69,6 +70,7 @@ function main(port: MessagePort): void {
     settings: start.config.fleet,
     served: 0,
     lagSeconds: null,
+    needsWhole: false,
     report: null,
     unwritten: null,
     unnotified: null,
@@ -99,6 +101,8 @@ interface Live {
   settings: LiveFleetSettings
   served: number
   lagSeconds: number | null
+  /** Whether it could not use a thin bundle: the next one would be no other. */
+  needsWhole: boolean
   report: NodeReport | null
   /** Why what this mirror says of itself cannot be written; null: it can. The leader knows no other mirrors. */
   unwritten: string | null
@@ -146,13 +150,13 @@ async function openNode(start: FleetStart, live: Live, traffic: StoreCounters, s
       now: Date.now,
       waitUntil,
       notify: createNotify(live, { store, own: owner, transport: notifier }),
+      canTakeThin: () => canAllTakeThin(store, owner),
     }),
     pollMs: () => live.settings.pollSeconds * 1000,
     onReport(report) {
-      const before = live.report
-      live.report = report
+      const isNews = noteReport(live, report)
       const { unwritten, unnotified } = live
-      if (unwritten !== null || (before !== null && before.leads !== report.leads)) void tell()
+      if (unwritten !== null || isNews) void tell()
       const failing = report.failing ?? (unwritten === null ? null : { refused: null, message: unwritten })
       send({ type: 'report', report: { ...report, failing }, traffic, own: owner, unnotified })
     },
@@ -169,6 +173,14 @@ async function openNode(start: FleetStart, live: Live, traffic: StoreCounters, s
   }
 }
 
+/** Notes what a node reports. Returns whether it says something else of itself now. */
+function noteReport(live: Live, report: NodeReport): boolean {
+  const { report: before, needsWhole } = live
+  live.report = report
+  live.needsWhole ||= report.failing?.refused === 'thin'
+  return needsWhole !== live.needsWhole || (before !== null && before.leads !== report.leads)
+}
+
 /** Returns what notifies the other mirrors of a generation, and notes what follows where one cannot be. */
 function createNotify(
   live: Live,
@@ -182,6 +194,13 @@ function createNotify(
   return (keys, generation) => notifyMirrors({ ...sending, keys, missed, onNotified }, generation)
 }
 
+/** Reports whether all other mirrors that are present can make whole bundles of thin ones; false where that cannot be known. */
+async function canAllTakeThin(store: ObjectStore, own: string): Promise<boolean> {
+  const here = deflaterId()
+  const mirrors = await listPresent(store).catch(() => null)
+  return mirrors?.every(({ id, deflater }) => id === own || deflater === here) ?? false
+}
+
 /** Returns what writes what a mirror says of itself. */
 function createAnnouncing(
   { config, version, address }: FleetStart,
@@ -193,12 +212,14 @@ function createAnnouncing(
   const { site } = fleet
   const name = fleet.ownName ?? hostname()
   const role = reportedRole(fleet.role)
+  const compresses = deflaterId()
   const write = createReporter(store, () => performance.now())
   const announce = (): Promise<void> => {
-    const { served, lagSeconds, report, stopped } = live
+    const { served, lagSeconds, report, needsWhole, stopped } = live
     const leads = report !== null && report.leads !== null
-    const own = { id: owner, name, site, role, leads, generation: served, lagSeconds, version, address, stopped }
-    return write({ ...own, at: toIso(Date.now()) })
+    const deflater = needsWhole ? null : compresses
+    const own = { id: owner, name, site, role, leads, generation: served, lagSeconds, version, address }
+    return write({ ...own, deflater, stopped, at: toIso(Date.now()) })
   }
   let isDue = false
   let writing = Promise.resolve()
@@ -258,6 +279,8 @@ interface ReplicaOptions {
   readonly waitUntil: (at: number) => Promise<void>
   /** Notifies all other mirrors of the next generation. */
   readonly notify: (keys: readonly SigningKey[], generation: number) => Promise<readonly Takeover[] | null>
+  /** As for `publishGeneration`. */
+  readonly canTakeThin: () => Promise<boolean>
 }
 
 /** Takeovers in time of which the slowest counts: a small one says little of the next. */
@@ -265,7 +288,7 @@ const TAKEOVERS = 5
 
 /** Creates the generations of a data folder: those on the store are applied to it, and what it has is published. */
 function createReplica(options: ReplicaOptions): Generations {
-  const { config, version, store, now, waitUntil, notify } = options
+  const { config, version, store, now, waitUntil, notify, canTakeThin } = options
   const trust = fleetTrust(config, now)
   const mayPublish = config.fleet.role !== 'reader'
   const follower = createFollower({ store, config, trust, now, waitUntil, mayPublish })
@@ -302,6 +325,7 @@ function createReplica(options: ReplicaOptions): Generations {
       const made = { store, dataDir, config, keys, trust, epoch, program, now }
       const { outcome, generation, isPaused } = await publishGeneration({
         ...made,
+        canTakeThin,
         notify: (number) => notify(keys, number),
       })
       const newest = generation === null ? null : factsOf(generation)

@@ -31,6 +31,8 @@ export interface ReaderReport {
   readonly version: string
   /** Where other mirrors reach it; null: nowhere, or an earlier version wrote this. */
   readonly address: string | null
+  /** How this mirror compresses (`deflaterId`): what it can make of thin bundles. Null: it needs whole ones, or an earlier version wrote this. */
+  readonly deflater: string | null
   /** Whether it was stopped: it follows nothing until its next start. */
   readonly stopped: boolean
   /** When it wrote this, ISO 8601, by its own clock. */
@@ -117,7 +119,7 @@ function parseReader(bytes: Buffer): ReaderReport | null {
   }
   if (typeof value !== 'object' || value === null) return null
   const report: Readonly<Record<string, unknown>> = { ...value }
-  const { id, name, site, role, leads, generation, lagSeconds, version, address, stopped, at } = report
+  const { id, name, site, role, leads, generation, lagSeconds, version, address, deflater, stopped, at } = report
   const texts = [id, name, role, version, at]
   if (!texts.every((text) => typeof text === 'string' && text.length <= 500)) return null
   if (parseDate(String(at)) === null) return null
@@ -132,6 +134,7 @@ function parseReader(bytes: Buffer): ReaderReport | null {
     site: typeof site === 'string' ? site.slice(0, 500) : null,
     generation: Number.isSafeInteger(generation) ? Number(generation) : 0,
     lagSeconds: typeof lagSeconds === 'number' ? lagSeconds : null,
+    deflater: typeof deflater === 'string' ? deflater.slice(0, 500) : null,
     address: typeof address === 'string' && /^https?:\/\/[^@]{1,500}$/.test(address) ? address : null,
   }
 }

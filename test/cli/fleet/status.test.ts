@@ -64,6 +64,7 @@ test('the lag of a mirror is counted from the first generation that it does not 
     leads: false,
     version: '',
     address: null,
+    deflater: null,
     stopped: false,
     at: '',
   }

@@ -128,7 +128,15 @@ function openStore() {
     const at = '2026-05-01T00:00:00.000Z'
     const seen = { site: null, role: 'reader', leads: false, generation: 7, lagSeconds: 0, version: '1', at }
     const name = `mirror-${id.slice(0, 2)}`
-    await writeReader(store, { id, name, address, stopped: false, ...seen, ...more } satisfies ReaderReport)
+    await writeReader(store, {
+      id,
+      name,
+      address,
+      deflater: null,
+      stopped: false,
+      ...seen,
+      ...more,
+    } satisfies ReaderReport)
     return join(root, 'readers', `${id}.json`)
   }
   return { store, add }
@@ -236,7 +244,8 @@ test.each([
   ['two polls where not all were notified', null, 1000, 20_000],
   ['a second where there are no other mirrors', [], 1000, 1000],
   ['one and a half times the slowest takeover, and some time', [TOOK, { ms: 2000, bytes: 1000 }], 1000, 3600],
-  ['more time for more bytes', [{ ms: 2000, bytes: 1000 }], 3000, 9600],
+  ['more time for more bytes', [{ ms: 2000, bytes: 3_000_000 }], 9_000_000, 9600],
+  ['no more time for more bytes of small bundles', [{ ms: 2000, bytes: 1000 }], 2_000_000, 3600],
   ['no more time for fewer bytes', [{ ms: 2000, bytes: 1000 }], 10, 3600],
   ['at most two polls', [{ ms: 2 ** 52, bytes: 1 }], 2 ** 40, 20_000],
 ] as const)('a generation is activated after %s', (_, took, bytes, delay) => {

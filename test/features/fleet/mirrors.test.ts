@@ -17,6 +17,7 @@ const REPORT = {
   lagSeconds: 0,
   version: '1.0.0',
   address: null,
+  deflater: null,
   stopped: false,
   at: '2026-05-01T00:00:00.000Z',
 }

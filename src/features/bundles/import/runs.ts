@@ -20,9 +20,14 @@ export type ImportRuns = Awaited<ReturnType<typeof startRuns>>
 
 type Counted = Partial<Record<RowKind, RowCounts>>
 
+/** The bundle that leads to what is reported. */
+type RunOptions = Pick<ImportOptions, 'store' | 'trigger' | 'now' | 'file'> & {
+  readonly bundle: Pick<Bundle, 'manifest' | 'key'>
+}
+
 /** Starts a run for each source of an import. */
 export async function startRuns(
-  { store, bundle, trigger, now, file }: ImportOptions,
+  { store, bundle, trigger, now, file }: RunOptions,
   sources: readonly SourceName[],
   manifests: readonly Manifest[] = [bundle.manifest],
 ) {

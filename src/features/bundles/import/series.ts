@@ -12,12 +12,18 @@ import { checkSpace } from './documents/space.ts'
 import { applySources, inPublication, readStored, recordImport } from './transaction.ts'
 import type { ImportOptions, SourceReport } from './types.ts'
 
+/** A bundle of a series. */
+export interface SeriesBundle extends Pick<Bundle, 'manifest' | 'key'> {
+  /** Opens it within the transaction that has applied those before it. The caller closes it. */
+  open(): Promise<Bundle>
+}
+
 /**
- * A bundle, or a full one and the delta that builds on it, whose order the caller has verified: neither their sequences nor
- * their dates are compared with the stored data.
+ * Bundles that build on each other, whose order the caller has verified: neither their sequences nor their dates are compared with
+ * the stored data.
  */
 interface SeriesOptions extends Pick<ImportOptions, 'config' | 'store' | 'file' | 'trigger' | 'now'> {
-  readonly bundles: readonly Bundle[]
+  readonly bundles: readonly SeriesBundle[]
   /** Whether the caller goes back to an older state on purpose; the ledger and the runs record it. */
   readonly rollback: boolean
   /** Whether what is served now may be newer: also where a way back is passed over. */
@@ -31,7 +37,7 @@ export async function stageSeries({
   bundles,
   config,
   store,
-}: Pick<SeriesOptions, 'bundles' | 'config' | 'store'>): Promise<void> {
+}: Pick<SeriesOptions, 'config' | 'store'> & { readonly bundles: readonly Bundle[] }): Promise<void> {
   const { dir } = config.data
   const lock = acquireLock(dir, 'sync')
   try {
@@ -70,23 +76,28 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
   const { bundles, rollback, goesBack, beforeCommit } = series
   const last = bundles.at(-1)
   if (last === undefined) throw new Error('a series without a bundle')
-  const options: ImportOptions = { ...series, bundle: last }
+  const ending = { ...series, bundle: last }
   const runs = await startRuns(
-    options,
-    sourcesToReport(options),
+    ending,
+    sourcesToReport(ending),
     bundles.map(({ manifest }) => manifest),
   )
   try {
-    await inPublication(options, goesBack, async () => {
+    await inPublication(series, goesBack, async () => {
       const applied: SourceReport[] = []
-      for (const bundle of bundles) applied.push(...(await applyOne({ ...options, bundle }, runs)))
-      await applyDates(bundles, options.store, options.now())
-      await applyTrustRoot(bundles, options.store)
+      const opened: Bundle[] = []
+      for (const one of bundles) {
+        const bundle = await one.open()
+        opened.push(bundle)
+        applied.push(...(await applyOne({ ...series, bundle }, runs)))
+      }
+      await applyDates(opened, series.store, series.now())
+      await applyTrustRoot(opened, series.store)
       const changed = applied.map((one) => [one.source, one.changed] as const)
       runs.end(null, Object.fromEntries(changed), rollback)
-      recordImport(options, rollback)
+      recordImport(ending, rollback)
       await beforeCommit()
-      await noteCarriedDoubts(options.store, bundles)
+      await noteCarriedDoubts(series.store, opened)
       return true
     })
   } catch (error) {
@@ -102,8 +113,13 @@ async function applyOne(options: ImportOptions, runs: Pick<ImportRuns, 'idOf'>):
   return applySources(options, stored, new Map(), runs)
 }
 
+/** The bundle that a series ends with. */
+interface Ending {
+  readonly bundle: Pick<Bundle, 'manifest' | 'key'>
+}
+
 /** Returns the sources whose data or date will differ. */
-function sourcesToReport({ bundle, store }: ImportOptions): SourceName[] {
+function sourcesToReport({ bundle, store }: Pick<SeriesOptions, 'store'> & Ending): SourceName[] {
   return manifestSources(bundle.manifest)
     .filter(([source, { snapshot, asOf }]) => {
       const stored = store.snapshots.readSnapshot(source)

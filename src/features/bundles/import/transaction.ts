@@ -12,6 +12,7 @@ import type { Manifest } from '../format/manifest.ts'
 import { type StoredSources, manifestSources } from './admission.ts'
 import { applyRows, confirmRows } from './apply-rows.ts'
 import { digestOthers, prove } from './proof.ts'
+import type { Bundle } from './open.ts'
 import type { ImportRuns } from './runs.ts'
 import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
 import { eachMissing, proveDocument, writeDocument } from './documents/staging.ts'
@@ -79,7 +80,17 @@ export async function applySources(
 }
 
 /** Records a bundle in the ledger, within the transaction that applies it. */
-export function recordImport({ store, bundle, file, now }: ImportOptions, rollback: boolean): void {
+export function recordImport(
+  {
+    store,
+    bundle,
+    file,
+    now,
+  }: Pick<ImportOptions, 'store' | 'file' | 'now'> & {
+    readonly bundle: Pick<Bundle, 'manifest' | 'key'>
+  },
+  rollback: boolean,
+): void {
   const { mirror, sequence, kind, digest, createdAt } = bundle.manifest
   const sources = manifestSources(bundle.manifest)
   const brought = sources.filter(([source, one]) => {

@@ -19,6 +19,8 @@ interface WholeOptions {
   readonly dataDir: string
   /** What reads the data folder: it then knows the digests that an import asks for next. Not given: a connection of its own. */
   readonly store?: Writes
+  /** Whether `store` has a transaction open, whose state is read. */
+  readonly within?: boolean
   /** A file that is not there yet; a caller removes it. */
   readonly whole: string
   readonly trust: KeyTrust
@@ -48,11 +50,11 @@ export function judgeThin(path: string, trust: KeyTrust): ThinClaims & Pick<Bund
  * all is known but its content, whose first use throws `bundle`: what is stored already needs none. Throws as `judgeThin`,
  * `bundle` for damage, and `storage`.
  */
-export async function openThin(path: string, { dataDir, store, whole, trust }: WholeOptions): Promise<Bundle> {
+export async function openThin(path: string, options: WholeOptions): Promise<Bundle> {
+  const { dataDir, whole, trust } = options
   const said = judgeThin(path, trust)
-  const decode = (reads: Stored): Digests | null => decodeStored(path, said, reads, whole)
   try {
-    const other = store === undefined ? readFolder(dataDir, decode) : await store.reading(() => decode(storedIn(store)))
+    const other = await readState(options, (reads) => decodeStored(path, said, reads, whole))
     return other === null ? await openFiles([whole], trust) : withoutContent(path, said, other)
   } catch (error) {
     throw naming(path, nameStorageError(error, dataDir))
@@ -65,6 +67,14 @@ type Digests = ReadonlyMap<SourceName, string>
 /** Reads of one state that is stored. */
 interface Stored extends Pick<Reads, 'feeds' | 'osv'> {
   readonly digestOf: (source: SourceName) => string
+}
+
+async function readState(
+  { dataDir, store, within = false }: WholeOptions,
+  work: (stored: Stored) => Digests | null,
+): Promise<Digests | null> {
+  if (store === undefined) return readFolder(dataDir, work)
+  return within ? work(storedIn(store)) : store.reading(() => work(storedIn(store)))
 }
 
 function storedIn({ feeds, osv, carried }: Writes): Stored {

@@ -4,6 +4,7 @@ import type { KeyTrust } from '../../bundles/format/keys.ts'
 import { date, integerField, listField, shape, textField } from '../../../base/json/shapes.ts'
 import { type ObjectInfo, type ObjectStore, FleetError, readObject } from '../objects/object-store.ts'
 import { findNewest, readGeneration } from './chain.ts'
+import { bundlesOf } from './format/generation.ts'
 import {
   BUNDLE_FOLDER,
   CHANGE_FOLDER,
@@ -110,8 +111,9 @@ async function readNamed({ store, trust }: CollectDeps, newest: number, since: n
         known === null ? 'hole' : 'fork',
         `generation ${number} on ${store.url} is missing or was replaced: nothing is deleted`,
       )
-    const { full, delta, changes, publishedAt } = known.generation
-    for (const one of [full, delta, changes]) if (one !== null) named.add(one.key)
+    const { changes, publishedAt } = known.generation
+    for (const one of bundlesOf(known.generation)) named.add(one.key)
+    if (changes !== null) named.add(changes.key)
     if (Date.parse(publishedAt) < since) break
     previous = known.generation.previous
   }

@@ -6,7 +6,7 @@ import { readGeneration } from './chain.ts'
 import { chooseBundles } from './follow/bundles.ts'
 import { createFollower } from './follow/follow.ts'
 import { createImporter } from './follow/importer.ts'
-import { type Generation, type KnownGeneration, sourcesOf } from './format/generation.ts'
+import { type Generation, type KnownGeneration, bundlesOf, sourcesOf } from './format/generation.ts'
 import { refuseGeneration } from './format/refusals.ts'
 import { beginRollback, endRollback } from './rollback-state.ts'
 import { positionOf } from './position.ts'
@@ -64,8 +64,8 @@ async function refuseUnavailable(store: ObjectStore, target: Generation, last: G
       `generation ${target.generation} has ${names(target.sources)}, and the newest ${names(last.sources)}: a rollback ` +
         'cannot add or remove a source',
     )
-  for (const one of [target.full, target.delta])
-    if (one !== null && !(await isStored(store, one)))
+  for (const one of bundlesOf(target))
+    if (!(await isStored(store, one)))
       throw new MirrorError(
         'usage',
         `the bundle ${one.key} of generation ${target.generation} is not on ${store.url} with its ${one.size} bytes: it was ` +

@@ -1,5 +1,5 @@
 import { type ObjectBody, type ObjectStore, FleetError, OversizedError, readObject } from '../objects/object-store.ts'
-import type { Generation, NamedObject } from './format/generation.ts'
+import { type Generation, type NamedObject, bundlesOf } from './format/generation.ts'
 import { refuseGeneration } from './format/refusals.ts'
 
 function sizeOf(body: ObjectBody): number {
@@ -62,9 +62,9 @@ export async function isStored(store: Pick<ObjectStore, 'head'>, { key, size }: 
 /** Returns the bundles that a generation names, and the store does not have as it says. */
 export async function lostOf(
   store: Pick<ObjectStore, 'head'>,
-  { full, delta }: Pick<Generation, 'full' | 'delta'>,
+  generation: Pick<Generation, 'full' | 'delta' | 'thin'>,
 ): Promise<NamedObject[]> {
-  const named = delta === null ? [full] : [full, delta]
+  const named = bundlesOf(generation)
   const found = await Promise.all(named.map((one) => isStored(store, one)))
   return named.filter((_, at) => found[at] === false)
 }

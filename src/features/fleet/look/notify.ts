@@ -123,6 +123,9 @@ async function notifyMirror(
 const LEAST_MS = 1_000
 const MARGIN_MS = 500
 
+/** Bytes of bundles up to which a takeover takes as long: it is the import's own work. */
+const SMALL_BYTES = 2 ** 21
+
 /** What decides how long after its publication a generation is activated. */
 interface DelayFacts {
   /** How the other mirrors took over generations; null: not all look for this one. */
@@ -138,6 +141,6 @@ interface DelayFacts {
 /** Returns how long after its publication a generation is activated, milliseconds: the slowest mirror has it by then. */
 export function delayOf({ took, bytes, storedMs, longest }: DelayFacts): number {
   if (took === null) return longest
-  const needs = took.map((one) => one.ms * Math.max(1, bytes / one.bytes))
+  const needs = took.map((one) => one.ms * Math.max(1, bytes / Math.max(SMALL_BYTES, one.bytes)))
   return Math.min(longest, Math.max(LEAST_MS, Math.ceil(1.5 * Math.max(0, ...needs) + storedMs + MARGIN_MS)))
 }

@@ -286,7 +286,7 @@ async function runRealHistory(seed: number): Promise<void> {
       leading().sandbox.feed.change(1 + below(2))
       await run()
     }
-    if (action <= 2) await survive(publish(broken(), dir, { epoch }))
+    if (action <= 2) await survive(publish(broken(), dir, { epoch, canTakeThin: () => Promise.resolve(below(3) > 0) }))
     if (action === 3) await survive(createNode(broken(), { dir: reader.dir }).catchUp())
     if (action === 4) {
       leads = 1 - leads

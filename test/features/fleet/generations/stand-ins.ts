@@ -72,6 +72,7 @@ interface StandInBundle {
   readonly to: number
   /** Null: full. */
   readonly from: readonly string[] | null
+  readonly thin: boolean
   readonly nonce: number
 }
 
@@ -100,7 +101,7 @@ export function standInExporter(disk: Disk, now: () => number): Exporter {
       return found?.[1] ?? null
     },
     knows: ({ osv }) => disk.log.some(({ snapshot }) => snapshot === osv?.snapshot),
-    exportFile: (since) => Promise.resolve(exportOf(disk, since, record, now())),
+    exportFile: (since, _, thin = false) => Promise.resolve(exportOf(disk, { since, thin }, record, now())),
     readRows: (after) => disk.log.filter(({ id }) => id > after),
     remember: () => Promise.resolve(void record()),
     recordPublished(object) {
@@ -111,10 +112,16 @@ export function standInExporter(disk: Disk, now: () => number): Exporter {
   }
 }
 
-function exportOf(disk: Disk, since: number | null, record: () => number, now: number): ExportedFile {
+function exportOf(
+  disk: Disk,
+  { since, thin }: { since: number | null; thin: boolean },
+  record: () => number,
+  now: number,
+): ExportedFile {
   const { version, bases: known, name } = disk
-  const bases = since === null ? [] : [...known].filter(([, n]) => n >= since).map(([of]) => of)
-  const bundle: StandInBundle = { to: version, from: since === null ? null : bases, nonce: ++nonce }
+  const isBase = (n: number): boolean => since !== null && (thin ? n === since : n >= since)
+  const bases = [...known].filter(([, n]) => isBase(n)).map(([of]) => of)
+  const bundle: StandInBundle = { to: version, from: since === null ? null : bases, thin, nonce: ++nonce }
   const body = Buffer.from(JSON.stringify(bundle))
   const digest = digestOf(version)
   const source = { snapshot: snapshotOf(version), digest, records: 1, whole: true, bases }
@@ -150,8 +157,8 @@ export function standInImporter(disk: Disk): Importer {
     async apply(bundles, { position, log, beforeCommit }) {
       let version = disk.version
       for (const { path, digest } of bundles) {
-        const { to, from } = bundleAt(path)
-        const applies = from === null || version === to || from.includes(digestOf(version))
+        const { to, from, thin } = bundleAt(path)
+        const applies = from === null || (version === to && !thin) || from.includes(digestOf(version))
         if (!applies || combinedOf(to) !== digest) throw new Error('a delta of another state')
         version = to
       }

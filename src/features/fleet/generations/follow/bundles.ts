@@ -2,7 +2,7 @@ import { createReadStream, createWriteStream, readdirSync, renameSync, rmSync, s
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { SourceName } from '../../../../base/domain/sources.ts'
-import { EMPTY_DIGEST } from '../../../../store/replication/rows.ts'
+import { EMPTY_DIGEST, combineDigests } from '../../../../store/replication/rows.ts'
 import { digestOfChunks } from '../../../../base/digest.ts'
 import { refuseFullDisk } from '../../../../base/disk-space.ts'
 import { PRIVATE_FILE } from '../../../../base/files.ts'
@@ -27,15 +27,19 @@ export interface DownloadedBundle {
 /** Returns the bundles that lead from the stored state digests to a generation, in order. */
 export function chooseBundles(
   stored: Partial<Record<SourceName, string>>,
-  { sources, full, delta, digest }: Pick<Generation, 'sources' | 'full' | 'delta' | 'digest'>,
+  { sources, full, delta, thin = [], digest }: Pick<Generation, 'sources' | 'full' | 'delta' | 'thin' | 'digest'>,
 ): ChosenBundle[] {
-  if (delta === null) return [full]
+  const state = combineDigests(stored)
+  const next = thin.findLastIndex(({ base }) => base === state)
+  if (next >= 0) return thin.slice(next)
+  if (delta === null) return [full, ...thin]
+  const named = { ...delta, digest: thin[0]?.base ?? digest }
   const applies = sourcesOf(sources).every(([source, to]) => {
     const from = stored[source] ?? EMPTY_DIGEST
-    return from === to.digest || delta.bases[source]?.includes(from) === true
+    return (from === to.digest && thin.length === 0) || delta.bases[source]?.includes(from) === true
   })
-  if (applies) return [{ ...delta, digest }]
-  return full.digest === digest ? [full] : [full, { ...delta, digest }]
+  if (applies) return [named, ...thin]
+  return full.digest === named.digest ? [full, ...thin] : [full, named, ...thin]
 }
 
 /** Downloads bundles one after the other; other downloads are removed. */
@@ -96,13 +100,20 @@ async function whyWrong(path: string, { size, sha256 }: NamedObject): Promise<st
   return `does not have the SHA-256 ${sha256}`
 }
 
-const DOWNLOAD = /^[\da-f]{64}\.zip(?:\.part)?$/
+/** Returns the file in which the whole bundle of a downloaded thin one is made. */
+export function wholeOf(path: string): string {
+  return `${path}${WHOLE}`
+}
 
-/** Removes downloads of other objects, as of a killed process or an outdated generation. */
+const WHOLE = '.whole'
+const DOWNLOAD = /^[\da-f]{64}\.zip(?:\.part|\.whole)?$/
+
+/** Removes downloads of other objects, as of a killed process or an outdated generation, and what was made of thin ones. */
 function sweepDownloads(dataDir: string, keep: readonly NamedObject[]): void {
   const folder = fleetFolder(dataDir)
   for (const name of readdirSync(folder)) {
     const path = join(folder, name)
-    if (DOWNLOAD.test(name) && !keep.some(({ sha256 }) => name.startsWith(sha256))) rmSync(path, { force: true })
+    const isKept = !name.endsWith(WHOLE) && keep.some(({ sha256 }) => name.startsWith(sha256))
+    if (DOWNLOAD.test(name) && !isKept) rmSync(path, { force: true })
   }
 }

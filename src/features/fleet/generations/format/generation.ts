@@ -47,6 +47,13 @@ export interface NamedDelta extends NamedObject {
   bases: Partial<Record<SourceName, string[]>>
 }
 
+/** A thin bundle on the store. */
+export interface NamedThin extends NamedObject {
+  /** The combined state digest to which it applies, and that after it. */
+  base: string
+  digest: string
+}
+
 /** Numbers of names that a generation added, removed and changed. */
 export interface ChangeCounts {
   added: number
@@ -74,8 +81,10 @@ export interface Generation {
   contentDigest?: string | null
   sources: Partial<Record<SourceName, GenerationSource>>
   full: NamedFull
-  /** Null: the full bundle alone is the generation. */
+  /** Null: nothing builds on the full bundle but thin ones. */
   delta: NamedDelta | null
+  /** What leads from the full bundle, or the delta on it, to the generation, in order; absent: these do. */
+  thin?: readonly NamedThin[]
   /** The rows that it added to the change log; null: none. */
   changes: NamedObject | null
   /** Number of the last row of the fleet's change log; 0: it has none yet. */
@@ -100,7 +109,7 @@ export interface KnownGeneration {
 }
 
 /** Most bytes of the object of a generation, and most signatures. */
-export const GENERATION_CAPS = { bytes: 256 * 1024, keys: 16 } as const
+export const GENERATION_CAPS = { bytes: 256 * 1024, keys: 16, thin: 64 } as const
 
 const named = {
   key: textField(/^[\w./-]{1,200}$/, 'a key'),
@@ -129,6 +138,7 @@ const generation = shape<Generation>({
   ),
   full: shape<NamedFull>({ ...named, digest: sha256, createdAt: date }),
   delta: orNull(shape<NamedDelta>({ ...named, bases: perSource(listField(sha256, 1000)) })),
+  thin: orAbsent(listField(shape<NamedThin>({ ...named, base: sha256, digest: sha256 }), GENERATION_CAPS.thin)),
   changes: orNull(shape<NamedObject>(named)),
   log: integerField(0),
   counts: orNull(
@@ -173,13 +183,14 @@ function refuseNewer(json: unknown): void {
 const LONGEST_DELAY_MS = 2 * HOUR_MS
 
 function faultOf(read: Generation): string | null {
-  const { previous, sources, full, delta, changes, digest, keys } = read
+  const { previous, sources, changes, digest, keys } = read
   if ((previous === null) !== (read.generation === 1)) return 'only the first generation has no previous one'
   if (digest !== combineDigests(digestsOf(sources))) return 'its digest is not that of its sources'
   if (Object.keys(sources).length === 0) return 'it has no source'
-  if (delta === null && full.digest !== digest) return 'it has no delta, and another digest than its full bundle'
-  for (const one of [full, delta])
-    if (one !== null && one.key !== bundleKey(one.sha256)) return `${one.key} is not the key of its bundle`
+  for (const one of bundlesOf(read))
+    if (one.key !== bundleKey(one.sha256)) return `${one.key} is not the key of its bundle`
+  const broken = faultOfPath(read)
+  if (broken !== null) return broken
   if (changes !== null && changes.key !== changesKey(read.generation, changes.sha256))
     return `${changes.key} is not the key of its changes`
   const delay = Date.parse(read.activateAt) - Date.parse(read.publishedAt)
@@ -187,6 +198,21 @@ function faultOf(read: Generation): string | null {
   if (delay > LONGEST_DELAY_MS)
     return `it is activated at ${read.activateAt}, more than ${LONGEST_DELAY_MS / HOUR_MS} hours after it was published (${read.publishedAt})`
   return new Set(keys).size < keys.length ? 'names a key twice' : null
+}
+
+/** Returns why the bundles of a generation do not lead to it; null: they do, as far as it says. */
+function faultOfPath({ full, delta, thin = [], digest }: Generation): string | null {
+  let state = delta === null ? full.digest : (thin[0]?.base ?? digest)
+  for (const one of thin) {
+    if (one.base !== state) return `${one.key} does not build on what is before it`
+    state = one.digest
+  }
+  return state === digest ? null : 'its bundles do not lead to its digest'
+}
+
+/** Returns all bundles that a generation names. */
+export function bundlesOf({ full, delta, thin = [] }: Pick<Generation, 'full' | 'delta' | 'thin'>): NamedObject[] {
+  return [full, ...(delta === null ? [] : [delta]), ...thin]
 }
 
 /** Returns the names of the sources of a generation, in the order of `SOURCES`. */

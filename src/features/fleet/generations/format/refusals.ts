@@ -23,6 +23,8 @@ export type GenerationRefusal =
   /** An object that it names does not exist, or has other bytes. */
   | 'missing'
   | 'damaged'
+  /** It has a thin bundle that does not become the whole one here, as where zlib is another. This mirror then asks for whole ones. */
+  | 'thin'
   /** This data folder has a source that the generation does not have. */
   | 'sources'
 

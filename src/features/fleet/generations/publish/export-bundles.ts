@@ -3,9 +3,16 @@ import type { Config } from '../../../../config/schema.ts'
 import type { SigningKey } from '../../../bundles/format/keys.ts'
 import type { SourceName } from '../../../../base/domain/sources.ts'
 import type { ExportedFile, Exporter } from './exporter.ts'
-import type { Generation, KnownGeneration, NamedDelta, NamedFull, NamedObject } from '../format/generation.ts'
+import type {
+  Generation,
+  KnownGeneration,
+  NamedDelta,
+  NamedFull,
+  NamedObject,
+  NamedThin,
+} from '../format/generation.ts'
 import { bundleKey } from '../format/object-names.ts'
-import { isStored } from '../uploads.ts'
+import { isStored, lostOf } from '../uploads.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 
 /** The bundles of a generation: the files to upload, and how it names them. */
@@ -16,6 +23,7 @@ export interface ExportedBundles {
   readonly sources: Generation['sources']
   readonly full: NamedFull
   readonly delta: NamedDelta | null
+  readonly thin: readonly NamedThin[]
 }
 
 /** What decides which bundles are exported. */
@@ -28,15 +36,65 @@ interface ExportChoice {
   /** The newest generation; null: none. */
   readonly before: KnownGeneration | null
   readonly reason: Generation['reason']
+  /** Whether all mirrors can make a whole bundle of a thin one. Not given: it is not known. */
+  readonly canTakeThin?: () => Promise<boolean>
+}
+
+/** Exports what the next generation needs: a thin bundle on the newest one where that will do, or else a delta, and a full bundle. */
+export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
+  return (await exportThin(choice)) ?? exportWhole(choice)
+}
+
+/** Thin bundles that follow each other at most, and the bytes of those after which none follows: who was away applies all of them. */
+const MOST_THIN = 16
+const MOST_THIN_BYTES = 4_000_000
+
+/**
+ * Exports a thin bundle on the newest generation. Null: mirrors need a whole one, as after many thin ones, or where one was lost or another key
+ * signs.
+ */
+async function exportThin(choice: ExportChoice): Promise<ExportedBundles | null> {
+  const { exporter, before, reason, canTakeThin } = choice
+  const last = before?.generation
+  const base = last === undefined ? null : exporter.findBase(last.digest)
+  if (last === undefined || base === null || reason === 'rollback') return null
+  const { thin = [] } = last
+  const bytes = thin.reduce((sum, { size }) => sum + size, 0)
+  if (thin.length >= MOST_THIN || bytes > MOST_THIN_BYTES) return null
+  if (isOutdated(choice, last.full) || hasNewKey(choice, last) || (await canTakeThin?.()) !== true) return null
+  if ((await lostOf(choice.store, last)).length > 0) return null
+  const full = exporter.findBase(last.full.digest)
+  const file = await exporter.exportFile(base, full === null ? [base] : [full, base], true)
+  const { digest } = file.manifest
+  if (bringsSource(file, last)) {
+    exporter.discard(file)
+    return null
+  }
+  return {
+    ...describe(file),
+    files: [{ ...file, key: bundleKey(file.sha256) }],
+    full: last.full,
+    delta: last.delta && withOwnState(last.delta, last),
+    thin: [...thin, { ...nameFile(file), base: last.digest, digest }],
+  }
+}
+
+/** A delta that thin bundles follow also applies to the state that it leads to itself: no other field names that. */
+function withOwnState(delta: NamedDelta, { sources, thin }: Generation): NamedDelta {
+  if (thin !== undefined) return delta // it names it already
+  const bases = Object.entries(delta.bases).map(([name, states]) => {
+    const own = sources[name as SourceName]?.digest
+    return [name, own === undefined || states.includes(own) ? states : [...states, own]] as const
+  })
+  return { ...delta, bases: Object.fromEntries(bases) }
 }
 
 /**
- * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation. A
- * full bundle is exported when the last one is `bundle.fullDays` old or not on the store any more, a source or a key is new, no state of
- * it is remembered, or the delta since it has become large; then the delta applies to the states since the older one too, so that followers
- * never need the new one.
+ * Exports a delta that builds on the last full bundle, or else on the newest generation. A full bundle is exported when the last one is
+ * `bundle.fullDays` old or not on the store any more, a source or a key is new, no state of it is remembered, or the delta since it has
+ * become large; then the delta applies to the states since the older one too, so that followers never need the new one.
  */
-export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
+async function exportWhole(choice: ExportChoice): Promise<ExportedBundles> {
   const { exporter, before } = choice
   const last = before?.generation ?? null
   const fullBase = last === null ? null : exporter.findBase(last.full.digest)
@@ -58,17 +116,17 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
   const files = [full, delta].flatMap((one) => (one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }]))
   const newest = delta ?? full
   if (newest === null) throw new Error('nothing was exported')
-  const { mirror, digest, sources } = newest.manifest
   const named = full === null ? last?.full : nameFull(full)
   if (named === undefined) throw new Error('no full bundle is named')
-  return {
-    files,
-    mirror,
-    digest,
-    full: named,
-    sources: Object.fromEntries(Object.entries(sources).map(([name, { bases: _, ...source }]) => [name, source])),
-    delta: delta === null ? null : { ...nameFile(delta), bases: basesOf(delta) },
-  }
+  const namedDelta = delta === null ? null : { ...nameFile(delta), bases: basesOf(delta) }
+  return { ...describe(newest), files, full: named, delta: namedDelta, thin: [] }
+}
+
+/** Describes the state that a bundle leads to. */
+function describe({ manifest }: ExportedFile): Pick<ExportedBundles, 'mirror' | 'digest' | 'sources'> {
+  const { mirror, digest, sources } = manifest
+  const described = Object.entries(sources).map(([name, { bases: _, ...source }]) => [name, source] as const)
+  return { mirror, digest, sources: Object.fromEntries(described) }
 }
 
 function sequenceOf(file: ExportedFile | null): number[] {

@@ -36,8 +36,11 @@ export interface Exporter extends StoredPosition {
   findBase(digest: string): number | null
   /** Whether the stored data developed from the content of a generation. */
   knows(sources: Generation['sources']): boolean
-  /** Writes a bundle; `since`: the sequence of its base, null: a full one. `spared`: sequences that stay bases. */
-  exportFile(since: number | null, spared: readonly number[]): Promise<ExportedFile>
+  /**
+   * Writes a bundle; `since`: the sequence of its base, null: a full one. `spared`: sequences that stay bases. `thin`: as what
+   * exactly its base lacks.
+   */
+  exportFile(since: number | null, spared: readonly number[], thin?: boolean): Promise<ExportedFile>
   /** The rows of the change log behind `after` that led to these sources. */
   readRows(after: number, sources: Generation['sources']): AdoptedRow[]
   /** Makes the published state one on which later deltas can build. */
@@ -79,7 +82,7 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
         return found?.kept === true ? found.sequence : null
       }, null),
     knows: (sources) => read((reads) => hasAll(reads, sources), false),
-    async exportFile(since, spared) {
+    async exportFile(since, spared, thin = false) {
       const path = join(fleetFolder(dataDir), since === null ? 'full.zip' : 'delta.zip')
       const { manifest, bytes } = await exportBundle({
         dataDir,
@@ -93,6 +96,7 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
         spared,
         sources: null,
         since: since === null ? null : String(since),
+        thin,
         need: null,
         split: null,
         force: true,

@@ -55,6 +55,8 @@ export interface PublishDeps {
   readonly reason?: 'rollback'
   /** Notifies all other mirrors of the next generation; returns how they took over the last ones, null: not all were notified. */
   readonly notify?: (generation: number) => Promise<readonly Takeover[] | null>
+  /** As for `exportBundles`. */
+  readonly canTakeThin?: () => Promise<boolean>
   /** Another source of bundles than the data folder. */
   readonly exporter?: Exporter
 }
@@ -218,6 +220,7 @@ async function commit(
       sources: bundles.sources,
       full: bundles.full,
       delta: bundles.delta,
+      ...(bundles.thin.length > 0 && { thin: [...bundles.thin] }),
       contentDigest: isExported(state, bundles.sources) ? state.contentDigest : null,
       changes,
       log: rows.at(-1)?.id ?? last,
@@ -242,7 +245,7 @@ async function commit(
 /** Returns how long after its publication a generation is activated, milliseconds; never before the one before it. */
 function delayAfter(
   before: Generation,
-  bundles: Pick<Generation, 'sources' | 'full' | 'delta' | 'digest'>,
+  bundles: Pick<ExportedBundles, 'sources' | 'full' | 'delta' | 'thin' | 'digest'>,
   {
     took,
     storedMs,
