@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { renameInViews } from '../support/damaged-views.ts'
 import { type Hosted, openWorld } from '../support/daemons.ts'
 
-const SOON = { interval: 50, timeout: 20_000 }
+const SOON = { interval: 50 }
 const QUERY = { package: { ecosystem: 'npm', name: 'expat' }, version: '1.0.0' }
 const RECORD = {
   id: 'ROOT-EXPAT',

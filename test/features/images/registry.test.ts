@@ -165,10 +165,10 @@ describe('the images of the catalog', () => {
       one.registry.manifests.clear()
       one.has(one.third)
       daemon.plan('* * * * * *')
-      await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 1, missing: 2 })
+      await expect.poll(daemon.shown).toMatchObject({ there: 1, missing: 2 })
       expect(one.asked().filter((digest) => digest === one.first).length).toBeGreaterThan(1)
       one.registry.behave({ ping: 503 })
-      await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 0, missing: 0, unknown: 3 })
+      await expect.poll(daemon.shown).toMatchObject({ there: 0, missing: 0, unknown: 3 })
     },
   )
 
@@ -506,7 +506,7 @@ longTest('a daemon shows what the registry has on its pages, in its status and i
     (await fetch(daemon.url + path, { headers })).text()
   const status = async () => JSON.parse(await textOf('/-/status')) as { registry: object }
   const first = { images: 3, there: 0, missing: 3, unknown: 0, problem: null, checking: false }
-  await expect.poll(async () => (await status()).registry, { timeout: 30_000 }).toMatchObject(first)
+  await expect.poll(async () => (await status()).registry).toMatchObject(first)
   const metrics = await textOf('/-/metrics')
   expect(metrics).toContain('patchmirror_images_registry{state="missing"} 3')
   expect(metrics).toContain('patchmirror_images_registry{state="there"} 0')

@@ -1,6 +1,6 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, vi } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { INBOX_LOG_BYTES, openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { type InboxThread, startInboxThread } from '../../../src/webhooks/inbox/thread.ts'
@@ -209,7 +209,7 @@ longTest('the log grows where the disk has room for more, and does not fill a sm
   const logOf = (dir: string): number => statSync(join(dir, 'webhooks.db-wal')).size
   const inbox = await startInbox(small)
   await startInbox(large)
-  await vi.waitFor(() => expect(logOf(large)).toBeGreaterThan(INBOX_LOG_BYTES), { timeout: 20_000 })
+  await expect.poll(() => logOf(large)).toBeGreaterThan(INBOX_LOG_BYTES)
   await inbox.receive(delivery())
   expect(logOf(small)).toBeLessThan(2 ** 20)
 })

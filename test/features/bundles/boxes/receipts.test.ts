@@ -262,7 +262,7 @@ async function runThread(dir: string, out: string): Promise<BoxesStatus> {
     offline: true,
     ...told,
   })
-  await expect.poll(() => thread.status().outbox?.last ?? null, { timeout: 20_000 }).not.toBeNull()
+  await expect.poll(() => thread.status().outbox?.last ?? null).not.toBeNull()
   await thread.close()
   return thread.status()
 }
