@@ -5,7 +5,7 @@ import { wholeNumber } from '../../../base/text.ts'
 import { VERSION } from '../../../base/version.ts'
 import { findNewest, readGeneration, readHistory } from '../generations/chain.ts'
 import { collectGarbage } from '../generations/collect.ts'
-import type { Generation, KnownGeneration } from '../generations/format/generation.ts'
+import { type Generation, type KnownGeneration, bundlesOf } from '../generations/format/generation.ts'
 import { endRollback, isRollingBack, isUnreleased, releaseRollback } from '../generations/rollback-state.ts'
 import { rollBackTo } from '../generations/rollback.ts'
 import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
@@ -38,7 +38,7 @@ export async function fleetLogCommand(options: GenerationOptions): Promise<numbe
 
 function describe({ generation, sha256 }: KnownGeneration): object {
   const { keys, mirror, name, epoch, publishedAt, activateAt, reason, counts, digest } = generation
-  const { full, delta, changes, sources } = generation
+  const { full, delta, thin = [], changes, sources } = generation
   return {
     generation: generation.generation,
     reason,
@@ -55,13 +55,15 @@ function describe({ generation, sha256 }: KnownGeneration): object {
     sources,
     full,
     delta: delta && { key: delta.key, sha256: delta.sha256, size: delta.size },
+    thin,
     changes,
     sha256,
   }
 }
 
-function kindOf({ reason, delta }: Generation): string {
+function kindOf({ reason, delta, thin }: Generation): string {
   if (reason !== 'publish') return reason
+  if (thin !== undefined) return 'thin'
   return delta === null ? 'full' : 'delta'
 }
 
@@ -69,9 +71,9 @@ function kindOf({ reason, delta }: Generation): string {
 const COLUMNS = ['generation', 'published', 'kind', 'names that differ', 'size', 'by']
 
 function cellsOf({ generation }: KnownGeneration): string[] {
-  const { counts, delta, full, epoch, publishedAt } = generation
+  const { counts, epoch, publishedAt } = generation
   const changed = counts === null ? 'everything' : `+${counts.added} -${counts.removed} ~${counts.changed}`
-  const size = shownBytes((delta ?? full).size)
+  const size = shownBytes(bundlesOf(generation).at(-1)?.size ?? 0)
   const number = String(generation.generation)
   const by = `${mirrorName(generation)} (epoch ${epoch})`
   return [number, publishedAt, kindOf(generation), changed, size, by]

@@ -26,12 +26,16 @@ longTest('the commands of a fleet list its generations, go back, release and col
     sandbox: { records: 3, service: false },
   })
   const trust = { keys: [key], revoked: new Set<string>(), allowUnsigned: false, now: Date.now }
-  const made = () => publish(store, bench.dir, { keys: [key], trust })
+  const made = (isThin = false) =>
+    publish(store, bench.dir, { keys: [key], trust, canTakeThin: () => Promise.resolve(isThin) })
   await bench.run('osv')
   await made()
   bench.sandbox.feed.change(1)
   await bench.run('osv')
   await made()
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  await made(true)
   bench.sandbox.feed.change(2)
   await bench.run('osv') // never published: it is no difference of the rollback
   await bench.close()
@@ -47,24 +51,25 @@ longTest('the commands of a fleet list its generations, go back, release and col
     return JSON.parse(out)
   }
   expect((await run(['fleet', 'status', '--log'], env, home)).out).toMatch(
-    /^generation +published +kind +names that differ .*\n2 +\S+Z +delta +\+0 -0 ~1 .* \S+ \([\da-f]{8}\) \(epoch 1\)\n1 +\S+Z +full/,
+    /^generation +published +kind +names that differ .*\n3 +\S+Z +thin +\+0 -0 ~1 .*\n2 +\S+Z +delta +\+0 -0 ~1 .* \S+ \([\da-f]{8}\) \(epoch 1\)\n1 +\S+Z +full/,
   )
-  expect(await command('rollback', '1')).toMatchObject({ generation: 3, reason: 'rollback', to: 1 })
+  expect(await command('rollback', '1')).toMatchObject({ generation: 4, reason: 'rollback', to: 1 })
   expect(existsSync(join(bench.dir, 'fleet', 'rollback.json'))).toBe(false)
-  expect(await command('status', '--log', '--limit', '2')).toMatchObject({
+  expect(await command('status', '--log', '--limit', '3')).toMatchObject({
     generations: [
-      { generation: 3, kind: 'rollback', counts: { added: 0, removed: 0, changed: 1 } },
+      { generation: 4, kind: 'rollback', counts: { added: 0, removed: 0, changed: 2 } },
+      { generation: 3, kind: 'thin', thin: [{ base: expect.any(String) as string }] },
       { generation: 2, kind: 'delta' },
     ],
   })
-  expect(await command('rollback', '--end')).toEqual({ generation: 3, released: true })
-  expect(await command('rollback', '--end')).toEqual({ generation: 3, released: false })
+  expect(await command('rollback', '--end')).toEqual({ generation: 4, released: true })
+  expect(await command('rollback', '--end')).toEqual({ generation: 4, released: false })
   beginRollback(bench.dir, 1) // as a killed command leaves it
   const ended = await run(['fleet', 'rollback', '--end'], env, home)
   expect(ended.out).toBe('the rollback that was begun here, and is not published, is given up\n')
-  expect(await command('check', '--gc', '--dry-run')).toMatchObject({ deleted: [], planned: [], kept: 6 })
+  expect(await command('check', '--gc', '--dry-run')).toMatchObject({ deleted: [], planned: [], kept: 8 })
   const wrong = await run(['fleet', 'rollback', '7'], env, home)
-  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('the newest is 3')])
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('the newest is 4')])
 })
 
 test('the differences of a generation are counted once for each name, between its ends', () => {
