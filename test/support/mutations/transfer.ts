@@ -152,6 +152,18 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
     ],
     suite: 'long',
   }),
+  mutation('a thin bundle of a fleet is published although a mirror needs a whole one', {
+    file: 'src/features/fleet/generations/publish/export-bundles.ts',
+    from: '(await canTakeThin?.()) !== true',
+    to: '(await canTakeThin?.()) === undefined',
+    tests: ['test/features/fleet/generations/thin.test.ts'],
+  }),
+  mutation('a thin bundle of a fleet builds on one that the store lost', {
+    file: 'src/features/fleet/generations/publish/export-bundles.ts',
+    from: 'if ((await lostOf(choice.store, last)).length > 0) return null',
+    to: 'if (!(await isStored(choice.store, last.full))) return null',
+    tests: ['test/features/fleet/generations/thin.test.ts'],
+  }),
   mutation('a merged VEX document has statements of one time in the reverse order', {
     file: 'src/features/scanners/views/vex/merge.ts',
     from: '|| a.rank - b.rank ||',
