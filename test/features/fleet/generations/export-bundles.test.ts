@@ -34,6 +34,8 @@ function exporterOf(deltaBytes: number, states: string[]): Exporter & { exported
 const before = {
   generation: {
     digest: 'newest',
+    delta: null,
+    sources: {},
     keys: ['key'],
     full: {
       key: 'bundles/full.zip',
@@ -45,13 +47,29 @@ const before = {
   },
 } as KnownGeneration
 
+test.each([
+  [5_000, 'thin'],
+  [5_001, 'delta'],
+])('a generation in which %i names differ has a bundle that is %s', async (changed, kind) => {
+  const exporter = exporterOf(5_000_000, ['a'])
+  const store = { head: (key: string) => Promise.resolve({ key, size: 50_000_000, etag: 'x', modifiedAt: NOW }) }
+  const common = { store, exporter, config: nodeConfig('unused'), now: () => NOW, before, keys: [{ id: 'key' }] }
+  const counts = { added: 0, removed: 0, changed }
+  const canTakeThin = () => Promise.resolve(true)
+  const { thin, delta } = await exportBundles({ ...common, counts, canTakeThin, reason: 'publish' })
+  expect(thin.length > 0 ? 'thin' : 'delta').toBe(kind)
+  expect(delta === null).toBe(kind === 'thin')
+})
+
 async function exported(deltaBytes: number, states: string[], stored: number | null = 50_000_000, key = 'key') {
   const exporter = exporterOf(deltaBytes, states)
   const config = nodeConfig('unused')
   const now = (): number => NOW
   const info = stored === null ? null : { key: 'bundles/full.zip', size: stored, etag: 'x', modifiedAt: NOW }
   const store = { head: (key: string) => Promise.resolve(key === info?.key ? info : null) }
-  const bundles = await exportBundles({ store, exporter, config, now, before, keys: [{ id: key }], reason: 'publish' })
+  const counts = { added: 0, removed: 0, changed: 1 }
+  const given = { store, exporter, config, now, before, counts, keys: [{ id: key }], reason: 'publish' as const }
+  const bundles = await exportBundles(given)
   return { ...bundles, exported: exporter.exported }
 }
 

@@ -4,6 +4,7 @@ import type { SigningKey } from '../../../bundles/format/keys.ts'
 import type { SourceName } from '../../../../base/domain/sources.ts'
 import type { ExportedFile, Exporter } from './exporter.ts'
 import type {
+  ChangeCounts,
   Generation,
   KnownGeneration,
   NamedDelta,
@@ -36,6 +37,8 @@ interface ExportChoice {
   /** The newest generation; null: none. */
   readonly before: KnownGeneration | null
   readonly reason: Generation['reason']
+  /** How many names differ from the newest generation; null: everything may. */
+  readonly counts: ChangeCounts | null
   /** Whether all mirrors can make a whole bundle of a thin one. Not given: it is not known. */
   readonly canTakeThin?: () => Promise<boolean>
 }
@@ -48,16 +51,18 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
 /** Thin bundles that follow each other at most, and the bytes of those after which none follows: who was away applies all of them. */
 const MOST_THIN = 16
 const MOST_THIN_BYTES = 4_000_000
+/** Names that differ at most: what is thin takes several times as long to make. */
+const MOST_THIN_NAMES = 5_000
 
 /**
- * Exports a thin bundle on the newest generation. Null: mirrors need a whole one, as after many thin ones, or where one was lost or another key
- * signs.
+ * Exports a thin bundle on the newest generation. Null: mirrors need a whole one, as after many thin ones, for many names, or where one
+ * was lost or another key signs.
  */
 async function exportThin(choice: ExportChoice): Promise<ExportedBundles | null> {
-  const { exporter, before, reason, canTakeThin } = choice
+  const { exporter, before, reason, counts, canTakeThin } = choice
   const last = before?.generation
   const base = last === undefined ? null : exporter.findBase(last.digest)
-  if (last === undefined || base === null || reason === 'rollback') return null
+  if (last === undefined || base === null || reason === 'rollback' || countNames(counts) > MOST_THIN_NAMES) return null
   const { thin = [] } = last
   const bytes = thin.reduce((sum, { size }) => sum + size, 0)
   if (thin.length >= MOST_THIN || bytes > MOST_THIN_BYTES) return null
@@ -77,6 +82,10 @@ async function exportThin(choice: ExportChoice): Promise<ExportedBundles | null>
     delta: last.delta && withOwnState(last.delta, last),
     thin: [...thin, { ...nameFile(file), base: last.digest, digest }],
   }
+}
+
+function countNames(counts: ChangeCounts | null): number {
+  return counts === null ? Infinity : counts.added + counts.removed + counts.changed
 }
 
 /** A delta that thin bundles follow also applies to the state that it leads to itself: no other field names that. */

@@ -28,6 +28,9 @@ export interface ExportedFile {
 /** What a mirror publishes. */
 export type OwnState = Pick<PublishedState, 'mirror' | 'asOf' | 'snapshots' | 'contentDigest'>
 
+/** The snapshot of each source. */
+type SnapshotIds = Partial<Record<SourceName, { readonly snapshot: string }>>
+
 /** The mirror's own state, as a publisher sees it. */
 export interface Exporter extends StoredPosition {
   /** Null: nothing is mirrored yet. */
@@ -42,7 +45,7 @@ export interface Exporter extends StoredPosition {
    */
   exportFile(since: number | null, spared: readonly number[], thin?: boolean): Promise<ExportedFile>
   /** The rows of the change log behind `after` that led to these sources. */
-  readRows(after: number, sources: Generation['sources']): AdoptedRow[]
+  readRows(after: number, sources: SnapshotIds): AdoptedRow[]
   /** Makes the published state one on which later deltas can build. */
   remember(spared: readonly number[]): Promise<void>
   /** Stores the object of a generation that was published. */
@@ -130,7 +133,7 @@ function hasAll({ changes, snapshots }: Reads, sources: Generation['sources']): 
 const PAGE = 500
 
 /** Returns the longest run of rows behind `after` at whose end each source has the snapshot of the generation. */
-function rowsLeadingTo({ changes }: Reads, after: number, sources: Generation['sources']): AdoptedRow[] {
+function rowsLeadingTo({ changes }: Reads, after: number, sources: SnapshotIds): AdoptedRow[] {
   const rows: LoggedSnapshot[] = []
   for (let at = after; ;) {
     const page = changes.listLogged(at, PAGE)

@@ -97,12 +97,25 @@ export async function publishGeneration(deps: PublishDeps): Promise<PublishResul
     if (newest?.isOwn === true) await rememberBase(exporter, newest.known.generation)
     return { ...fenced, outcome: 'unchanged' }
   }
-  const bundles = await exportBundles({ ...deps, exporter, before, reason })
+  const counts = countsSince(exporter, before, state)
+  const bundles = await exportBundles({ ...deps, exporter, before, reason, counts })
   try {
     return await commit(deps, exporter, before, { ...bundles, reason, state })
   } finally {
     for (const file of bundles.files) exporter.discard(file)
   }
+}
+
+/** Counts the names in which what is stored differs from a generation; null: everything may. */
+function countsSince(
+  exporter: Exporter,
+  before: KnownGeneration | null,
+  { snapshots }: OwnState,
+): Generation['counts'] {
+  const last = before?.generation
+  if (last === undefined || SOURCES.some((source) => source in last.sources !== source in snapshots)) return null
+  const ids = Object.entries(snapshots).map(([source, snapshot]) => [source, { snapshot }] as const)
+  return countChanges(exporter.readRows(last.log, Object.fromEntries(ids)))
 }
 
 /** Reports whether a rollback was begun, or was not released. */
