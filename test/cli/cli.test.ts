@@ -517,7 +517,9 @@ describe('the command line', () => {
     })
     await patchmirror('sync')
     const { out } = await patchmirror('status')
-    expect(out).toMatch(/^no daemon answers on .*: start it with "patchmirror serve"; read from the data folder$/m)
+    expect(out).toMatch(
+      /\n\nno daemon answers on .*: start it with "patchmirror serve"; read from the data folder\n\nosv: /,
+    )
     expect(out).toMatch(/^source +state +records/)
     expect(out).toMatch(/^osv +complete +80 /m)
     const status = JSON.parse((await patchmirror('status', '--json')).out) as {
