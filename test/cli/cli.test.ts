@@ -549,6 +549,11 @@ describe('the command line', () => {
       expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
       expect(first.err).not.toContain(warning)
       expect((await run(['status'], env, dir)).out).not.toContain(warning)
+      const reconciled = await run(['sync', '--reconcile'], env, dir)
+      expect([reconciled.code, reconciled.out.match(/^\w+: complete/gm)]).toEqual([
+        0,
+        ['osv: complete', 'catalog: complete'],
+      ])
       const second = await patchmirror('sync')
       expect(second).toMatchObject({ code: 3, err: expect.stringContaining(warning) as string })
       expect(second.err).toContain('name the others: "patchmirror sync feeds osv"')
