@@ -159,6 +159,17 @@ describe('the command line', () => {
     expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   })
 
+  test.each([
+    ['list', 'records', '--cve', ''],
+    ['list', 'findings', ''],
+    ['show', ''],
+    ['sync', 'osv', ''],
+    ['export-db', 'osv-scanner', 'out', '--ecosystem', 'npm', ''],
+  ])('refuses an empty argument, as of an unset variable, instead of finding nothing: %s %s %s %s', async (...args) => {
+    const { code, out, err } = await patchmirror(...args)
+    expect([code, out, err]).toEqual([2, '', expect.stringMatching(/is empty: leave it out.*\nusage: patchmirror/)])
+  })
+
   longTest('exits 2 with a hint for an unknown command, option or source', async () => {
     const wrongs = [['snyc'], ['sync', '--fulll'], ['sync', 'osvv'], ['sync', 'feeds', '--reconcile']]
     for (const args of LONG ? wrongs : wrongs.slice(0, 2)) {
