@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { acquireLock } from '../../src/store/database/lock.ts'
@@ -218,6 +218,13 @@ describe('the command line', () => {
     }
     expect((await patchmirror('sync', '--help')).out).toContain('patchmirror sync osv --reconcile')
     expect((await patchmirror('config', '--help')).out).toMatch(/what needs a restart\.\n\nExample:\n/)
+  })
+
+  test('doctor --save names a place where no file can be written before it examines anything', async () => {
+    const file = join(dir, 'no-such', 'a.zip')
+    const { code, out, err } = await patchmirror('doctor', '--save', file)
+    const why = `${file} cannot be written: the folder ${dirname(file)} does not exist: create it, or correct the path`
+    expect([code, out, err.split('\n')[0]]).toEqual([2, '', `patchmirror: ${why}`])
   })
 
   test('accepts --json for every command that prints', () => {
