@@ -227,6 +227,16 @@ describe('the command line', () => {
     expect([code, out, err.split('\n')[0]]).toEqual([2, '', `patchmirror: ${why}`])
   })
 
+  test('names a folder that takes no file, whatever its rights are, without a stack', async () => {
+    await patchmirror('sync', 'osv')
+    for (const args of [['backup'], ['bundle', 'export', '--unsigned'], ['bundle', 'keygen'], ['doctor', '--save']]) {
+      const { code, err } = await patchmirror(...args, '/proc/x.zip')
+      const said =
+        /^patchmirror: \/proc\/x\.zip cannot be written: the folder \/proc cannot be used \(.*\)\nusage: .*\n$/
+      expect([args, code, err]).toEqual([args, 2, expect.stringMatching(said)])
+    }
+  })
+
   test('accepts --json for every command that prints', () => {
     // The daemon logs JSON by itself; a script of a shell and a JSON Schema have one form.
     const others = ['serve', 'completion']
