@@ -96,6 +96,7 @@ function addVerb(parent: Command, name: string, verb: Verb, features: readonly F
   if (isGroup(verb)) return command
   return command.action(async () => {
     const given = command.options.filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
+    refuseEmpty(command, given)
     const flags = given.map((option) => option.flags)
     const { action, values } = await actionOf(verb, { flags, words: command.args, values: command.processedArgs })
     try {
@@ -104,6 +105,15 @@ function addVerb(parent: Command, name: string, verb: Verb, features: readonly F
       throw nameStorageError(error, null)
     }
   })
+}
+
+/** Refuses an argument or option without a character: a filter of an unset variable would find nothing, and say so. */
+function refuseEmpty(command: Command, given: readonly Option[]): void {
+  const isEmpty = (value: unknown): boolean => value === '' || (Array.isArray(value) && value.includes(''))
+  const option = given.find((one) => isEmpty(command.getOptionValue(one.attributeName())))
+  if (option === undefined && !isEmpty(command.args)) return
+  const what = option === undefined ? 'an argument' : `option '${option.flags}'`
+  command.error(`${what} is empty: leave it out, or give it a value (is a variable of the shell not set?)`)
 }
 
 /** Has a command print what is wrong with a command line as the program prints all else that is wrong, with its usage. */

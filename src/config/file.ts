@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { messageOf, systemCode } from '../base/errors.ts'
@@ -39,10 +40,11 @@ interface Reading {
 export function readFileLayer(path: string, origin: string): Layer {
   let source: string
   try {
-    source = readNamedFile(path).toString('utf8')
+    const bytes = readNamedFile(path)
+    if (!isUtf8(bytes)) return unreadLayer(path, 'it is not UTF-8: save it in that encoding')
+    source = bytes.toString('utf8')
   } catch (error) {
-    const why = UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error)
-    return { given: [], problems: [`configuration file ${path}: ${why}`], warnings: [] }
+    return unreadLayer(path, UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error))
   }
   const lines = new (yaml().LineCounter)()
   const document = yaml().parseDocument(source, { lineCounter: lines, prettyErrors: false })
@@ -51,6 +53,10 @@ export function readFileLayer(path: string, origin: string): Layer {
   else readSections(reading)
   const warnings = document.warnings.map((warning) => describeYaml(reading, warning))
   return { given: reading.given, problems: reading.problems, warnings }
+}
+
+function unreadLayer(path: string, why: string): Layer {
+  return { given: [], problems: [`configuration file ${path}: ${why}`], warnings: [] }
 }
 
 function place({ path, lines }: Reading, offset: number | undefined): string {
@@ -91,7 +97,7 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
   const key = `${section}.${name}`
   const setting = SETTINGS.find((candidate) => candidate.key === key)
   if (setting === undefined) {
-    reading.problems.push(`${key} (${where}): ${unknownKey(key)}`)
+    reading.problems.push(`${key} (${where}): unknown key${keyHint(key, section)}`)
     return
   }
   try {
@@ -102,9 +108,11 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
   }
 }
 
-function unknownKey(key: string): string {
+function keyHint(key: string, section: string): string {
   const near = suggestSetting(key)
-  return near === null ? 'unknown key' : `unknown key; did you mean ${near.key}?${fileHint(near)}`
+  if (near !== null) return `; did you mean ${near.key}?${fileHint(near)}`
+  const known = SETTINGS.filter((one) => one.section === section).map(({ name }) => name)
+  return `; those of ${section} are ${known.join(', ')}`
 }
 
 function sectionHint(name: string): string {

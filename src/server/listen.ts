@@ -113,6 +113,8 @@ const FAULTS: Readonly<Partial<Record<string, string>>> = {
   EADDRINUSE: 'is in use by another program: set server.listen to another port, or to port 0 for any',
   EACCES: 'may not be used by this user: ports below 1024 are reserved, set server.listen to a higher one',
   EADDRNOTAVAIL: 'is not an address of this machine: set server.listen',
+  EINVAL:
+    'is not an address of this machine, or a link-local one without its interface (fe80::1%eth0): set server.listen',
   EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.listen',
   ENOTFOUND: 'is not a name that resolves: set server.listen',
   EAI_AGAIN: 'is a name that cannot be resolved now: set server.listen to an address',

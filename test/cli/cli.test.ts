@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { acquireLock } from '../../src/store/database/lock.ts'
@@ -159,6 +159,17 @@ describe('the command line', () => {
     expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   })
 
+  test.each([
+    ['list', 'records', '--cve', ''],
+    ['list', 'findings', ''],
+    ['show', ''],
+    ['sync', 'osv', ''],
+    ['export-db', 'osv-scanner', 'out', '--ecosystem', 'npm', ''],
+  ])('refuses an empty argument, as of an unset variable, instead of finding nothing: %s %s %s %s', async (...args) => {
+    const { code, out, err } = await patchmirror(...args)
+    expect([code, out, err]).toEqual([2, '', expect.stringMatching(/is empty: leave it out.*\nusage: patchmirror/)])
+  })
+
   longTest('exits 2 with a hint for an unknown command, option or source', async () => {
     const wrongs = [['snyc'], ['sync', '--fulll'], ['sync', 'osvv'], ['sync', 'feeds', '--reconcile']]
     for (const args of LONG ? wrongs : wrongs.slice(0, 2)) {
@@ -207,6 +218,23 @@ describe('the command line', () => {
     }
     expect((await patchmirror('sync', '--help')).out).toContain('patchmirror sync osv --reconcile')
     expect((await patchmirror('config', '--help')).out).toMatch(/what needs a restart\.\n\nExample:\n/)
+  })
+
+  test('doctor --save names a place where no file can be written before it examines anything', async () => {
+    const file = join(dir, 'no-such', 'a.zip')
+    const { code, out, err } = await patchmirror('doctor', '--save', file)
+    const why = `${file} cannot be written: the folder ${dirname(file)} does not exist: create it, or correct the path`
+    expect([code, out, err.split('\n')[0]]).toEqual([2, '', `patchmirror: ${why}`])
+  })
+
+  test('names a folder that takes no file, whatever its rights are, without a stack', async () => {
+    await patchmirror('sync', 'osv')
+    for (const args of [['backup'], ['bundle', 'export', '--unsigned'], ['bundle', 'keygen'], ['doctor', '--save']]) {
+      const { code, err } = await patchmirror(...args, '/proc/x.zip')
+      const said =
+        /^patchmirror: \/proc\/x\.zip cannot be written: the folder \/proc cannot be used \(.*\)\nusage: .*\n$/
+      expect([args, code, err]).toEqual([args, 2, expect.stringMatching(said)])
+    }
   })
 
   test('accepts --json for every command that prints', () => {
@@ -517,7 +545,9 @@ describe('the command line', () => {
     })
     await patchmirror('sync')
     const { out } = await patchmirror('status')
-    expect(out).toMatch(/^no daemon answers on .*: start it with "patchmirror serve"; read from the data folder$/m)
+    expect(out).toMatch(
+      /\n\nno daemon answers on .*: start it with "patchmirror serve"; read from the data folder\n\nosv: /,
+    )
     expect(out).toMatch(/^source +state +records/)
     expect(out).toMatch(/^osv +complete +80 /m)
     const status = JSON.parse((await patchmirror('status', '--json')).out) as {
@@ -547,6 +577,11 @@ describe('the command line', () => {
       expect(first.out).toMatch(/catalog: complete .*: [1-9]\d* lists changed, [1-9]\d* answers/)
       expect(first.err).not.toContain(warning)
       expect((await run(['status'], env, dir)).out).not.toContain(warning)
+      const reconciled = await run(['sync', '--reconcile'], env, dir)
+      expect([reconciled.code, reconciled.out.match(/^\w+: complete/gm)]).toEqual([
+        0,
+        ['osv: complete', 'catalog: complete'],
+      ])
       const second = await patchmirror('sync')
       expect(second).toMatchObject({ code: 3, err: expect.stringContaining(warning) as string })
       expect(second.err).toContain('name the others: "patchmirror sync feeds osv"')

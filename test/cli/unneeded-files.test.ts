@@ -46,7 +46,7 @@ const WITHOUT = (...used: string[]): Record<string, string> =>
 
 const VERBS: Record<string, [used: string[], run: () => number | Promise<number>]> = {
   sync: [['CA_FILE'], () => syncCommand(['feeds', 'osv'], {}, FEATURES)],
-  'sync --reconcile': [['CA_FILE'], () => syncCommand([], { reconcile: true }, FEATURES)],
+  'sync osv --reconcile': [['CA_FILE'], () => syncCommand(['osv'], { reconcile: true }, FEATURES)],
   'webhooks inbox': [[], () => inboxCommand(undefined, {})],
   relay: [[], () => relayStatusCommand({})],
   export: [[], () => exportCommand(join(folder(), 'all.zip'), { unsigned: true })],

@@ -72,6 +72,9 @@ test.each([
   ['http://u:p/w@host', 'http://u:********@host'],
   ['see http://u:pw@host or ops@example.com', 'see http://u:********@host or ops@example.com'],
   ['ops@example.com', 'ops@example.com'],
+  ['"https://api.example.com/?key=hunter2#c"', '"https://api.example.com/?********#c"'],
+  ['https://u:p?w@host/?k=v', 'https://u:********@host/?********'],
+  ['https://api.example.com/? or pkg:npm/a?b=c', 'https://api.example.com/? or pkg:npm/a?b=c'],
 ])('maskUrl(%j) is %j', (text, masked) => {
   expect(maskUrl(text)).toBe(masked)
 })

@@ -31,6 +31,15 @@ test('a message about a YAML error never quotes the text, because it may be a se
   expect(warnings[0]).toMatch(/line 2: not valid YAML: Unresolved tag$/)
 })
 
+test('a file that is not UTF-8 is refused, before a folder is made of what is left of its name', () => {
+  const yaml = 'data: { dir: /srv/für }\n'
+  for (const encoding of ['latin1', 'utf16le'] as const) {
+    const file = fileWith(Buffer.from(yaml, encoding))
+    expect([encoding, refusal(() => load({ file }))]).toEqual([encoding, expect.stringContaining('it is not UTF-8')])
+  }
+  expect(loadYaml(yaml).config.data.dir).toBe('/srv/für')
+})
+
 test('a key that occurs twice is refused', () => {
   expect(refusal(() => loadYaml('server:\n  port: 1\n  port: 2\n'))).toContain(
     'line 3: not valid YAML: the same key is there twice',
@@ -74,6 +83,7 @@ test.each([
     'did you mean clientSecret below oauth? A file with this secret is named by the environment variable PATCHMIRROR_OAUTH_CLIENT_SECRET_FILE.',
   ],
   ['upstream: { api_root: x }', 'upstream.api_root', 'did you mean upstream.apiRoot?'],
+  ['server: { port: 8080 }', 'server.port', 'unknown key; those of server are listen, certFile'],
   ['osv: { concurrency: 1 }', 'osv.concurrency', 'did you mean upstream.concurrency?'],
   ['servr: { port: 1 }', 'servr', 'did you mean server?'],
   ['server.listen: 1', 'server.listen', 'did you mean listen below server?'],

@@ -13,7 +13,7 @@ export function scratch(): string {
 }
 
 /** Writes a file into a folder of its own and returns its path. */
-export function fileWith(content: string, name = 'patchmirror.yaml'): string {
+export function fileWith(content: string | Buffer, name = 'patchmirror.yaml'): string {
   const path = join(scratch(), name)
   writeFileSync(path, content)
   return path

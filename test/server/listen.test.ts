@@ -14,7 +14,7 @@ import { networkInterfaces } from 'node:os'
 import { dirname, join } from 'node:path'
 import { TLSSocket, connect } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished } from 'vitest'
-import { createListening, openSocket } from '../../src/server/listen.ts'
+import { createListening, openSocket, withAddress } from '../../src/server/listen.ts'
 import { goOffline } from '../../src/base/offline.ts'
 import { loadQuick } from '../support/limits.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
@@ -43,6 +43,15 @@ function leftBy(): string {
   expect(statSync(left).isSocket()).toBe(true)
   return left
 }
+
+test.each(['[fe80::1]:0', '[fe80::1%no-such]:0'])(
+  'an address without a usable interface names the setting: %s',
+  async (listen) => {
+    const { config } = loadQuick({ env: { PATCHMIRROR_SERVER_LISTEN: listen }, cwd: scratch() })
+    const started = withAddress(config.server, () => Promise.resolve())
+    await expect(started).rejects.toThrow(/is not an address of this machine.*set server\.listen/)
+  },
+)
 
 describe('on a unix socket', () => {
   const onSocket = async (more: Record<string, string> = {}) => {

@@ -24,8 +24,12 @@ interface MadeServer {
   readonly certificate: CertificateFollower | null
 }
 
-/** Creates a server, with TLS where it has a certificate. Throws `config` for one that cannot be used. */
-export function createServer(handler: HttpHandler, options: ServerOptions, tls: ServedCertificate | null): MadeServer {
+/**
+ * Creates a server, with TLS where it has a certificate; `withOneHost` refuses requests without a `Host`. Throws `config` for a
+ * certificate that cannot be used.
+ */
+export function createServer(handler: HttpHandler, given: ServerOptions, tls: ServedCertificate | null): MadeServer {
+  const options = { ...given, requireHostHeader: false }
   const made =
     tls === null ? { server: http.createServer(options, handler), certificate: null } : secure(handler, options, tls)
   // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
@@ -42,9 +46,13 @@ function secure(handler: HttpHandler, options: ServerOptions, { files, ...follow
   return { server, certificate }
 }
 
-/** The handler, but `refuse` for a request with more than one `Host` (RFC 9112, section 3.2): it is ambiguous. */
+/** The handler, but `refuse` for a request without a `Host`, unless it is of HTTP/1.0, or with two (RFC 9112, section 3.2). */
 export function withOneHost(handler: HttpHandler, refuse: HttpHandler): HttpHandler {
-  return (request, response) => (hostsOf(request.rawHeaders) <= 1 ? handler : refuse)(request, response)
+  return (request, response) => {
+    const hosts = hostsOf(request.rawHeaders)
+    const isSound = hosts === 1 || (hosts === 0 && request.httpVersion === '1.0')
+    return (isSound ? handler : refuse)(request, response)
+  }
 }
 
 function hostsOf(rawHeaders: readonly string[]): number {

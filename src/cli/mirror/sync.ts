@@ -41,6 +41,9 @@ export function runsExitCode(reports: readonly Run[]): number {
   return EXIT[worst ?? 'complete']
 }
 
+/** Sources with a reconcile: all of them where none is named. */
+const RECONCILED: readonly SourceName[] = ['osv', 'catalog']
+
 /** `patchmirror sync`: one run of each source named, now, in this process. */
 export async function syncCommand(
   given: string[],
@@ -48,13 +51,13 @@ export async function syncCommand(
   features: readonly Feature[],
 ): Promise<number> {
   const names = given.flatMap((text) => text.split(',')).filter((name) => name !== '')
-  const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
+  const isReconcile = options.reconcile === true
   refuseReader(loadSettings(options, false, []).config) // it has no upstream, which would be asked for
-  const loaded = settings(options, true, sourceFiles(named))
-  const sources = parseSources(named, loaded.config)
-  if (options.reconcile === true && sources.some((source) => source !== 'osv' && source !== 'catalog')) {
+  const loaded = settings(options, true, sourceFiles(isReconcile && names.length === 0 ? RECONCILED : names))
+  const active = parseSources(names, loaded.config)
+  const sources = isReconcile ? active.filter((source) => RECONCILED.includes(source)) : active
+  if (names.length > 0 && sources.length < active.length)
     throw new MirrorError('usage', '--reconcile is for osv and catalog alone')
-  }
   const display = createProgress(options.json === true)
   const reports = await withRunner(loaded, features, display.show, (runner) => runAll(runner, sources, options))
   display.finish()

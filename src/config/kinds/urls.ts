@@ -105,13 +105,16 @@ export function comment(): Setting<string> {
   )
 }
 
-/** The same text with any `user:password@` of a URL hidden; a text that only looks like a URL is masked too. */
+/** The same text with any `user:password@` and query of a URL hidden; a text that only looks like a URL is masked too. */
 export function maskUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : null
-  if (url !== null && url.username === '' && url.password === '') return value
-  return value.replace(/\/\/([^\s/:@]*)(:?)\S*@/g, (_match, user: string, colon: string) =>
-    colon === '' ? `//${MASK}@` : `//${user}:${MASK}@`,
-  )
+  const isPlain = url !== null && url.username === '' && url.password === ''
+  const text = isPlain ? value : value.replace(/\/\/([^\s/:@]*)(:?)\S*@/g, maskUser)
+  return text.replace(/(\/\/[^\s?#"]*\?)[^\s#"]+/g, `$1${MASK}`)
+}
+
+function maskUser(_match: string, user: string, colon: string): string {
+  return colon === '' ? `//${MASK}@` : `//${user}:${MASK}@`
 }
 
 /** A bucket, as the stores name it, with the characters that some of them add to those of S3. */

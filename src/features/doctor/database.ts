@@ -6,7 +6,7 @@ import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile } from '../
 import { unknownAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
 import { isKnown, newestOf, whyUnknown } from '../../store/database/schema/schema.ts'
-import { lockHolder, servingDaemon } from '../../store/database/lock.ts'
+import { hasServed, lockHolder, servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
 
@@ -86,7 +86,13 @@ async function lock({ findDaemon }: DoctorWorld, config: Config): Promise<Findin
   const answering = await findDaemon(config, port)
   const address = 'server.listen'
   if (serving === null) {
-    if (answering === null) return fine(`no daemon serves this data folder: "patchmirror serve" starts one${writing}`)
+    if (answering === null && !hasServed(dir))
+      return fine(`no daemon serves this data folder: "patchmirror serve" starts one${writing}`)
+    if (answering === null)
+      return warning(
+        `no daemon serves this data folder any more: nothing is synced on schedule or served${writing}`,
+        'Start it ("patchmirror serve"), or find in its log why it ended.',
+      )
     const who = answering.instance === null ? 'another program' : 'the mirror of another data folder'
     return warning(
       `no daemon serves this data folder, but ${who} answers at ${answering.url}: a daemon with these settings cannot start there`,

@@ -55,7 +55,7 @@ function ruleOf(id: string, [first]: readonly MatchFinding[]): object {
   const { score = null, level = null } = severity ?? {}
   return {
     id,
-    shortDescription: { text: summary === '' ? id : summary },
+    shortDescription: messageOf(summary === '' ? id : summary),
     properties: {
       ...(score !== null && { 'security-severity': score.toFixed(1) }),
       ...(level !== null && { severity: level }),
@@ -75,9 +75,9 @@ function resultOf(finding: Reported, ruleIndex: number, file: string): object {
     ruleId: id,
     ruleIndex,
     level: severity.level === null ? 'warning' : RESULT_LEVELS[severity.level],
-    message: {
-      text: `${name} ${version} is affected by ${id}; ${[foundBy, fix].filter((one) => one !== '').join('; ')}`,
-    },
+    message: messageOf(
+      `${name} ${version} is affected by ${id}; ${[foundBy, fix].filter((one) => one !== '').join('; ')}`,
+    ),
     locations: [
       {
         physicalLocation: { artifactLocation: { uri: uriOf(file) } },
@@ -121,5 +121,10 @@ function notificationsOf(result: MatchResult): object[] {
     return `${counted(count, 'component was', 'components were')} not judged, or not completely (${names}): ${reason}`
   })
   const texts = [...gaps.map(({ reason }) => reason), ...notesOf(result), ...reasons]
-  return texts.map((text) => ({ level: 'warning', message: { text } }))
+  return texts.map((text) => ({ level: 'warning', message: messageOf(text) }))
+}
+
+/** A message of names that others chose: `[text](address)` in it would be shown as a link (SARIF 2.1.0, 3.11.6). */
+function messageOf(text: string): object {
+  return { text: text.replace(/\[(?=[^\]]*\]\()/g, '\\[') }
 }

@@ -2,7 +2,7 @@ import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { readToken, writeToken } from '../../base/json/objects.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
-import type { OrderedEntry, ListPosition } from '../../store/catalog/list-query.ts'
+import type { OrderedEntry, ListPosition, Where } from '../../store/catalog/list-query.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Ordering } from './list-query.ts'
 
@@ -27,23 +27,28 @@ const ANCHORS = 8
 
 /**
  * Encodes a cursor. It names entries, not a number of entries to skip, so a page begins where the last one ended even if a
- * sync publishes in between. It is valid only for the list and the order (`made`) that it was created for.
+ * sync publishes in between. It is valid only for the list, the order and the filters (`made`) that it was created for.
  */
 function writeCursor({ anchors, ordinal, value }: Cursor, made: string): string {
   const named = anchors.flatMap(({ id, sha }) => [id, sha])
   return writeToken([markOf(made), ordinal, value, ...named])
 }
 
-/** Reads a cursor. Throws `bad_request` for anything else, and for one of another list or order. */
+/** Reads a cursor. Throws `bad_request` for anything else, and for one of another list, order or filter. */
 export function readCursor(text: string, made: string): Cursor {
   const [mark, ordinal, value, ...named] = readToken(text)
   if (typeof mark !== 'string' || !Number.isSafeInteger(ordinal)) throw foreign()
   if (value !== null && typeof value !== 'string' && typeof value !== 'number') throw foreign()
   if (named.length > 2 * ANCHORS || !named.every((part) => typeof part === 'string')) throw foreign()
-  if (mark !== markOf(made)) throw refused('belongs to another list or another order')
+  if (mark !== markOf(made)) throw refused('belongs to another list, order or filter')
   const anchors: Anchor[] = []
   for (let at = 0; at + 1 < named.length; at += 2) anchors.push({ id: named[at] ?? '', sha: named[at + 1] ?? '' })
   return { anchors, ordinal: ordinal as number, value }
+}
+
+/** Returns what a cursor is valid for. */
+export function madeFor(path: string, order: Pick<Ordering, 'text'>, where: readonly Where[]): string {
+  return JSON.stringify([path, order.text, ...where.map(({ facet, values }) => [facet, ...[...values].sort()])])
 }
 
 function markOf(made: string): string {
@@ -67,13 +72,16 @@ interface Beginning {
 }
 
 /**
- * Finds places of a list in one order again by their cursors, wherever they are by now. `byId`: also by the id of the last
+ * Finds places of a list in one order, with one filter, again by their cursors, wherever they are by now. `byId`: also by the id of the last
  * item seen, for a list that names no cursor.
  */
-export function createListCursors(reads: Pick<Reads, 'catalog'>, list: CatalogList, order: Ordering, byId: boolean) {
-  const made = `${list.path} ${order.text}`
+export function createListCursors(
+  reads: Pick<Reads, 'catalog'>,
+  { list, order, where, byId }: { list: CatalogList; order: Ordering; where: readonly Where[]; byId: boolean },
+) {
+  const made = madeFor(list.path, order, where)
   return {
-    /** Throws `bad_request` for what is no cursor of this list and order. */
+    /** Throws `bad_request` for what is no cursor of this list, order and filter. */
     read(after: string | null): Beginning {
       if (after === null) return { place: null, anchors: [] }
       const last = byId ? reads.catalog.readOrderedEntry(list.id, after, order) : null

@@ -49,7 +49,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     counts.checkFilters(list, facets, where)
     counts.checkOrder(list, facets, order.facet)
     const limit = asked ?? usualLimit(frame, list)
-    const places = createListCursors(served.reads, list, order, frame.cursor === null)
+    const places = createListCursors(served.reads, { list, order, where, byId: frame.cursor === null })
     const skipped = readSkipped(query, frame, limit)
     const count = counts.countOf(origin.version, list, where)
     const ordering = order.field === null || where.length > 0 ? null : tools.orderings

@@ -1,4 +1,5 @@
 import { readToken, writeToken, isCount } from '../../base/json/objects.ts'
+import { sha256Of } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
@@ -128,10 +129,12 @@ export function findChanges(
 ): FoundChanges | null {
   const latest = reads.changes.readLatestLogged(source)?.id ?? 0
   const until = Math.max(after, Math.min(latest, asked.latest ?? latest))
-  const cursor = readChangeCursor(asked.after) ?? { after, until, name: '' }
+  const mark = asked.filter ? markOf(asked.filter) : ''
+  const cursor = readChangeCursor(asked.after) ?? { after, until, name: '', mark }
+  if (cursor.mark !== mark) throw new MirrorError('bad_request', OTHER_FILTER)
   const span = { ...cursor, source }
   if (beginningOf(reads, span) !== since) return null
-  const page = { from: cursor.name, limit: asked.limit, now: asked.now }
+  const page = { from: cursor.name, mark, limit: asked.limit, now: asked.now }
   if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, page)
   const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null)
   const limit = Math.min(asked.limit, MAX_DETAILED)
@@ -159,6 +162,8 @@ interface AskedChanges {
 interface PageBounds {
   /** The last name of the page before. */
   readonly from: string
+  /** Of the filter, for the next cursor. */
+  readonly mark: string
   readonly limit: number
   /** Unix milliseconds. */
   readonly now: number
@@ -170,7 +175,7 @@ function pageOf(
   reads: LeftReads,
   since: string,
   span: LogSpan,
-  { from, limit, now, isFiltered = false }: PageBounds,
+  { from, mark, limit, now, isFiltered = false }: PageBounds,
   detailer: Detailer | null = null,
 ): FoundChanges {
   const { source, after, until } = span
@@ -206,7 +211,7 @@ function pageOf(
     })
   }
   const to = reads.changes.readLogged(until)?.snapshot ?? since
-  const next = found.length > taken && last !== null ? writeChangeCursor(after, until, last) : null
+  const next = found.length > taken && last !== null ? writeToken([after, until, last, mark]) : null
   const unnamed = complete ? {} : unnamedOf(reads, span, now)
   return { source, from: since, to, complete, ...unnamed, changes, next }
 }
@@ -260,15 +265,25 @@ function unknown({ changes }: Pick<Reads, 'changes'>, since: string, source: Sou
 
 const FOREIGN = 'after=… is not a cursor of this page: take it from the field next of the page before'
 
-/** Encodes a position in a list of changes. It names both ends of the list, so its pages belong together across commits. */
-function writeChangeCursor(after: number, until: number, name: string): string {
-  return writeToken([after, until, name])
+const OTHER_FILTER =
+  'after=… continues a list of other packages: repeat the ecosystem, purl or tag of the first page, or begin again'
+
+/** A position in a list of changes. It names both ends of the list, so its pages belong together across commits. */
+interface ChangeCursor extends Omit<LogSpan, 'source'> {
+  readonly name: string
+  /** Of the filter, `''` without one. */
+  readonly mark: string
 }
 
 /** Reads a cursor; null when none is given. Throws `bad_request` for one of another page. */
-function readChangeCursor(given: string | null): (Omit<LogSpan, 'source'> & { name: string }) | null {
+function readChangeCursor(given: string | null): ChangeCursor | null {
   if (given === null) return null
-  const [after, until, name] = readToken(given)
-  if (!isCount(after) || !isCount(until) || typeof name !== 'string') throw new MirrorError('bad_request', FOREIGN)
-  return { after, until, name }
+  const [after, until, name, mark = ''] = readToken(given)
+  if (!isCount(after) || !isCount(until) || typeof name !== 'string' || typeof mark !== 'string')
+    throw new MirrorError('bad_request', FOREIGN)
+  return { after, until, name, mark }
+}
+
+function markOf({ key }: PackageFilter): string {
+  return sha256Of(key).toString('base64url').slice(0, 6)
 }

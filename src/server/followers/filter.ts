@@ -11,6 +11,8 @@ import { ecosystemNames, findEcosystem } from '../../base/versions/ecosystems.ts
 export interface PackageFilter {
   /** Whether a package of a record is one of them. */
   readonly asks: (recorded: PackageName) => boolean
+  /** Equal for filters that ask for the same packages: a list continues with its own filter alone. */
+  readonly key: string
 }
 
 /** Packages as purls name them, and how many other purls there are. */
@@ -36,6 +38,7 @@ export function readFilter(ecosystem: string | null, purl: string | null): Packa
   if (findEcosystem(ecosystem) === null) throw unknownEcosystem(ecosystem)
   return {
     asks: (recorded) => formsOf(recorded.ecosystem).some((form) => isMeant(form, ecosystem)),
+    key: ecosystem,
   }
 }
 
@@ -96,6 +99,7 @@ function filterOf(asked: readonly PackageName[]): PackageFilter {
   const byName = Map.groupBy(asked, ({ name }) => looseName(name))
   return {
     asks: (recorded) => (byName.get(looseName(recorded.name)) ?? []).some((one) => isSame(recorded, one)),
+    key: asked.map(keyOf).sort().join(),
   }
 }
 

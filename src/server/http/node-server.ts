@@ -58,7 +58,7 @@ export function createHttp(handler: HttpHandler, settings: Config['server'], too
 }
 
 function refuseHosts(request: IncomingMessage, response: ServerResponse): void {
-  const message = 'the request has more than one Host header'
+  const message = 'the request has no Host header, or more than one'
   response.setHeader('Connection', 'close')
   sendProblem(request, response, { status: 400, error: 'bad_request', message })
 }

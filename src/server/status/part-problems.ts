@@ -9,7 +9,7 @@ import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 import { MAX_PENDING } from '../../store/webhooks/inbox.ts'
 
 /** The parts of the report that say whether a mirror is ready. */
-export type Served = Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>
+export type Served = Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'> & Partial<Pick<Status, 'uptimeSeconds'>>
 
 /** Returns what is wrong with what is served beside the sources: the generations of a fleet, and the views for scanners. */
 export function servedProblems(status: Served, config: Config, now: number): MirrorProblem[] {

@@ -18,7 +18,7 @@ export function problemsOf(status: Status, config: Config, now: number): readonl
   const sources = ownSources(status, config)
   const found = [
     ...storageProblem(status),
-    ...sources.flatMap(unsyncedProblem),
+    ...sources.flatMap((source) => unsyncedProblem(status, source)),
     ...sources.flatMap(scopeProblem),
     ...sources.flatMap(decisions),
     ...failures(status, sources, config),
@@ -57,19 +57,17 @@ function ownSources({ sources }: Status, config: Config): SourceStatus[] {
 }
 
 const EFFECTS = {
-  full: 'what is stored is served, nothing new is stored',
-  failing: 'what is stored is served, nothing new is stored',
+  full: 'nothing new is stored',
+  failing: 'the daemon cannot start, and nothing new is stored', // nothing was written to find out
   damaged: 'what cannot be read is answered with 503',
 } as const
 
-/** `uptimeSeconds` is null where no daemon made the report. */
-type StorageReport = Pick<Status, 'storage'> & Partial<Pick<Status, 'uptimeSeconds'>>
-
-function storageProblem({ storage, uptimeSeconds }: StorageReport): MirrorProblem[] {
+function storageProblem(status: Served): MirrorProblem[] {
+  const { storage } = status
   if (storage.state === 'ok') return []
   const { state, reason, since = null } = storage
-  const isReadOnly = state === 'failing' && uptimeSeconds === null // nothing was written to find out
-  const effect = isReadOnly ? 'the daemon cannot start, and nothing new is stored' : EFFECTS[state]
+  const isWritten = state !== 'damaged' && isByDaemon(status)
+  const effect = isWritten ? 'what is stored is served, nothing new is stored' : EFFECTS[state]
   const advice = state === 'damaged' ? ['patchmirror doctor --data'] : ['patchmirror doctor']
   return [
     {
@@ -87,13 +85,13 @@ function storageProblem({ storage, uptimeSeconds }: StorageReport): MirrorProble
 }
 
 /** A source that is not synced any more only gets older, also where its last run was complete. */
-function unsyncedProblem({ name, unsynced, asOf }: SourceStatus): MirrorProblem[] {
+function unsyncedProblem(status: Served, { name, unsynced, asOf }: SourceStatus): MirrorProblem[] {
   if (unsynced === null) return []
   const detail = `${unsynced}. Then start the daemon again.`
   return [
     problem('unsynced', 'failed', name, 'not synced any more', {
       detail,
-      effect: servedWords([asOf]),
+      effect: servedWords(status, [asOf]),
       sources: [name],
     }),
   ]
@@ -163,15 +161,11 @@ const NOT_SENT = {
 const OF_STORAGE: readonly (string | null)[] = ['storage', 'corrupt']
 
 /** Failed runs, once for each cause; those that the state of the data folder explains are no problem of their own. */
-function failures(
-  { storage, sources: all }: Served,
-  sources: readonly SourceStatus[],
-  config: Config,
-): MirrorProblem[] {
-  const isBusy = all.some(({ state }) => state === 'running')
+function failures(status: Served, sources: readonly SourceStatus[], config: Config): MirrorProblem[] {
+  const { storage } = status
   const failed = sources.filter(({ state }) => state === 'failed')
   const own = failed.filter(({ wrongRun }) => storage.state === 'ok' || !OF_STORAGE.includes(wrongRun?.code ?? null))
-  return causesOf(own).map(({ cause, ones }) => failureOf(cause, ones, config, isBusy))
+  return causesOf(own).map(({ cause, ones }) => failureOf(status, cause, ones, config))
 }
 
 /** Why sources failed: a cause that they have in common, or the name of the only one. */
@@ -213,17 +207,17 @@ function sharedCause(run: SourceStatus['wrongRun']) {
 }
 
 function failureOf(
+  status: Served,
   cause: FailureCause['cause'],
   ones: readonly SourceStatus[],
   config: Config,
-  isBusy: boolean,
 ): MirrorProblem {
   const subject = ones.map(({ name }) => name).join(', ')
   const messages = new Set(ones.flatMap(({ wrongRun }) => wrongRun?.message ?? []))
   const more = {
     detail: [...messages][0] ?? null,
     since: earliest(ones.map(({ failingSince }) => failingSince)),
-    effect: effectOf(ones, config),
+    effect: effectOf(status, ones, config),
     unready: ones.some((one) => ageKind(one, config) !== null),
     sources: ones.map(({ name }) => name),
   }
@@ -231,23 +225,30 @@ function failureOf(
     return problem(cause.code, 'failed', subject, cause.text, { ...more, advice: [cause.advice] })
   const runs = ones.flatMap(({ wrongRun }) => (wrongRun === null ? [] : [`patchmirror runs ${wrongRun.id}`]))
   const active = activeSources(config)
+  const isBusy = status.sources.some(({ state }) => state === 'running')
   const syncs = isBusy ? [] : ones.filter(({ name }) => active.includes(name))
   const advice = [...runs, ...syncs.map(({ name }) => `patchmirror sync ${name}`)]
   return problem('run_failed', 'failed', subject, 'the last run failed', { ...more, advice })
 }
 
 /** What is served meanwhile, and whether it is older than the settings allow. */
-function effectOf(ones: readonly SourceStatus[], config: Config): string {
-  const words = servedWords(ones.map(({ asOf }) => asOf))
+function effectOf(status: Served, ones: readonly SourceStatus[], config: Config): string {
+  const dates = ones.map(({ asOf }) => asOf)
   const over = ones.flatMap(({ name, asOf, ageSeconds }) =>
     asOf === null ? [] : (describeOverAge(config, name, ageSeconds) ?? []),
   )
-  return [words, ...new Set(over)].join(', ')
+  return [servedWords(status, dates), ...new Set(over)].join(', ')
 }
 
-function servedWords(dates: readonly (string | null)[]): string {
+function servedWords(status: Served, dates: readonly (string | null)[]): string {
   const oldest = earliest(dates)
-  return oldest === null ? 'nothing is mirrored yet' : `data of ${oldest} is served`
+  if (oldest === null) return 'nothing is mirrored yet'
+  return `data of ${oldest} is ${isByDaemon(status) ? 'served' : 'stored'}`
+}
+
+/** Reports whether a daemon made the report: read from the data folder, it does not say that anything is served. */
+function isByDaemon({ uptimeSeconds }: Served): boolean {
+  return uptimeSeconds !== null
 }
 
 function earliest(dates: readonly (string | null)[]): string | null {
@@ -256,11 +257,8 @@ function earliest(dates: readonly (string | null)[]): string | null {
 }
 
 /** Sources that are too old, or not mirrored yet, where no failed run says why. */
-function ageProblems(
-  { sources: all, storage }: Served,
-  sources: readonly SourceStatus[],
-  config: Config,
-): MirrorProblem[] {
+function ageProblems(status: Served, sources: readonly SourceStatus[], config: Config): MirrorProblem[] {
+  const { sources: all, storage } = status
   if (storage.state !== 'ok' && all.length === 0) return []
   const isBusy = all.some(({ state }) => state === 'running')
   const calm = sources.filter(({ state }) => state !== 'failed')
@@ -280,7 +278,7 @@ function ageProblems(
       problem(kind, isFirst ? 'warning' : 'failed', subject, AGE_TEXTS[kind], {
         detail: kind === 'empty' && isBusy ? BUSY : detailOfAge(kind, isAhead ? [...reasons, AHEAD] : reasons),
         since: kind === 'first_run' ? started : null,
-        effect: effectOfAge(kind, ones),
+        effect: effectOfAge(status, kind, ones),
         advice: kind === 'age_unknown' || isAhead ? ['patchmirror doctor'] : advice,
         unready: true,
         ...(kind !== 'first_run' && { sources: ones.map(({ name }) => name) }),
@@ -290,9 +288,10 @@ function ageProblems(
 }
 
 /** What is served meanwhile; null: the text of the problem says it. */
-function effectOfAge(kind: AgeKind, ones: readonly SourceStatus[]): string | null {
+function effectOfAge(status: Served, kind: AgeKind, ones: readonly SourceStatus[]): string | null {
   if (kind === 'first_run') return 'nothing of it is served until it has ended'
-  return kind === 'empty' ? null : servedWords(ones.map(({ asOf }) => asOf))
+  const dates = ones.map(({ asOf }) => asOf)
+  return kind === 'empty' ? null : servedWords(status, dates)
 }
 
 const AHEAD =

@@ -119,6 +119,11 @@ export function servingDaemon(dataDir: string): { instance: string; port: number
   }
 }
 
+/** Reports whether a daemon serves this data folder now, or did before. */
+export function hasServed(dataDir: string): boolean {
+  return (statSync(join(dataDir, INSTANCE_FILE), { throwIfNoEntry: false })?.size ?? 0) > 0
+}
+
 /** Returns the number (inode) of a file, which no other file has while it is open; null: there is no file. */
 export function fileNumber(path: string): bigint | null {
   return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? null

@@ -80,7 +80,7 @@ const TABLES = `
     record TEXT NOT NULL,
     fixable INTEGER NOT NULL,     -- 1: the record names a fixed version
     patched INTEGER NOT NULL,     -- 1: the service has patched it, says its list of patches
-    level INTEGER NOT NULL,       -- severity: 0 critical, 1 high, 2 any other
+    level INTEGER NOT NULL,       -- severity: 0 critical, then high, medium, low, none; 5 not known
     source TEXT NOT NULL,         -- the source package by whose name it was found; empty: by its own name
     PRIMARY KEY (component, record)
   ) STRICT, WITHOUT ROWID;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { Agent, request } from 'undici'
-import { readCursor } from '../../../src/server/catalog/list-cursor.ts'
+import { madeFor, readCursor } from '../../../src/server/catalog/list-cursor.ts'
 import { readOrder, readWhere } from '../../../src/server/catalog/list-query.ts'
 import { RESOURCES } from '../../../src/base/domain/resources.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
@@ -191,8 +191,9 @@ function statementOf(list: number, query: URLSearchParams): EntryQuery {
   const facets = RESOURCES.find(({ name }) => name === 'patches')?.list?.facets ?? []
   const order = readOrder(query, facets, () => ['version', 'cve_id'])
   const after = query.get('after')
-  const place = after === null ? null : readCursor(after, `/v1/patches ${order.text}`)
-  return { list, where: readWhere(query, facets), order, after: place, limit: LIMIT }
+  const where = readWhere(query, facets)
+  const place = after === null ? null : readCursor(after, madeFor('/v1/patches', order, where))
+  return { list, where, order, after: place, limit: LIMIT }
 }
 
 /** Compares the slowest pages of all combinations; says on standard error what each of them takes. */

@@ -581,7 +581,7 @@ describe('webhooks test --url and check', () => {
       [['test'], 'name a subscription ("patchmirror webhooks list" shows them), or an endpoint with --url'],
       [['inbox', '--body'], '--body is of one delivery: give its id'],
       [['resolve', '1'], 'one of these is needed: --replay, --dismiss'],
-      [['test', '--url', ''], '--url takes'],
+      [['test', '--url', ''], "--url <url>' is empty"],
       [['test', '--url', 'ftp://x'], '--url takes'],
       [['test', '--url', url], 'has no webhook secret'],
       [['test', '--url', url, '--dialect', 'hex'], 'standard, vendor'],

@@ -50,12 +50,14 @@ describe('a page of a list', () => {
       const answer = await made.ask(path)
       return [answer.status, ((await answer.json()) as { message: string }).message]
     }
-    const other = [400, expect.stringContaining('another list or another order')]
+    const other = [400, expect.stringContaining('another list, order or filter')]
     expect(await refused(`/v1/patches?order=created_at:asc&after=${after}`)).toEqual(other)
     expect(await refused(`/v1/tags/?after=${after}`)).toEqual(other)
-    const rest = await page(made, `ecosystem=debian&limit=1000&after=${after}`)
-    const all = await page(made, 'ecosystem=debian&limit=1000')
-    expect(ids(all).slice(-ids(rest).length)).toEqual(ids(rest))
+    expect(await refused(`/v1/patches?ecosystem=debian&after=${after}`)).toEqual(other)
+    const first = await page(made, 'severities=high,low&limit=5')
+    expect(await refused(`/v1/patches?severities=high&after=${first.cursor.after}`)).toEqual(other)
+    const rest = await page(made, `severities=low,high&limit=1000&after=${first.cursor.after}`)
+    expect([...ids(first), ...ids(rest)]).toEqual(ids(await page(made, 'severities=high,low&limit=1000')))
   })
 
   longTest('continues the page before it although tickets are added, removed and changed between them', async () => {

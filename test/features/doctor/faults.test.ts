@@ -332,6 +332,17 @@ const CASES: Case[] = [
     },
   ],
   [
+    'a daemon that ended',
+    'lock',
+    'warn',
+    'any more: nothing is synced on schedule or served',
+    ({ dir }) => {
+      const lock = acquireLock(dir, 'serve')
+      announceInstance(dir)
+      lock.release()
+    },
+  ],
+  [
     'the address in use by another program',
     'lock',
     'warn',

@@ -295,6 +295,16 @@ test('both formats say what the mirror does not know', () => {
   })
 })
 
+test('a name or a summary makes no link in a SARIF report', () => {
+  const named = { ...A, name: '[sign in](https://x.example)' }
+  const odd = { ...finding('G-1', named, ['1.1']), summary: 'see [x[y](https://x.example) and a[0]' }
+  const report = JSON.stringify(sarifReport({ ...RESULT, findings: [odd], withoutRecords: ['[a](b)'] }, 'x'))
+  const texts = [...report.matchAll(/"text":("(?:\\.|[^"\\])*")/g)].map(([, text = '""']) => JSON.parse(text) as string)
+  expect(texts).toContain('see \\[x\\[y](https://x.example) and a[0]')
+  expect(texts).toContain('\\[sign in](https://x.example) 1 is affected by G-1; fixed in 1.1')
+  expect(texts.filter((text) => text.includes('\\[a](b)'))).toHaveLength(1)
+})
+
 test('many components with one package URL, and one that is called like the second of them, keep references of their own', () => {
   const same = Array.from({ length: 20_000 }, () => ({ ...A }))
   const named = { ...A, purl: 'pkg:npm/a@1#2' }

@@ -103,7 +103,7 @@ longTest(
   'the findings of a tag are those of match, with status, severity and fixed versions, page by page',
   async () => {
     const libssl = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64&distro=debian-12&upstream=openssl'
-    const bench = await openTags([OLD, libssl, 'pkg:npm/clean@1.0.0', 'pkg:pypi/Some_Name@1.0'])
+    const bench = await openTags([OLD, libssl, 'pkg:npm/clean@1.0.0', 'pkg:npm/first@1.0.0', 'pkg:pypi/Some_Name@1.0'])
     const [tag = ''] = bench.tags
     const many = Array.from({ length: 60 }, (_, at) => [
       `M-${at}`,
@@ -114,6 +114,7 @@ longTest(
       'T-1': { ...affecting('npm', 'shared', null, 'CRITICAL'), aliases: ['CVE-2026-77001'] },
       'T-2': affecting('Debian:12', 'openssl', '3.0.11-1'),
       'T-3': affecting('PyPI', 'some-name', '3.0', 'LOW'),
+      'T-5': affecting('npm', 'first', '2.0.0', 'LOW'),
       'T-4': { ...affecting('npm', 'shared', '1.5.0'), aliases: ['CVE-2026-77004'] },
     }
     const why = 'vulnerable_code_not_present'
@@ -144,9 +145,12 @@ longTest(
         ...['Package', 'Severity', 'Status', 'Fixed versions'].map((name) => one[name]),
       ].join(' | '),
     )
-    expect(shown.length).toBe(64)
+    expect(shown.length).toBe(65)
     expect(shown.toSorted()).toEqual(matched.flat().toSorted())
     expect(rows[0]?.['Finding']).toBe('T-1 CVE-2026-77001')
+    const severities = rows.slice(0, -1).map((one) => one['Severity'])
+    expect([...new Set(severities)]).toEqual(['critical', 'high', 'medium', 'low'])
+    expect(severities.slice(-2)).toEqual(['low', 'low'])
     expect(rows.at(-1)?.['Status']).toContain('ruled out by VEX')
     const unknown = rows.map((one) => one['New since']?.replace(/ not before its record, \d{4}-\d\d-\d\d$/, ''))
     expect(new Set(unknown)).toEqual(new Set(['not known']))

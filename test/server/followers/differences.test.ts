@@ -216,6 +216,21 @@ describe('/-/changes with differences', () => {
       expect([query, (await ask(`since=1&${query}`)).status]).toEqual([query, 400])
   })
 
+  test('refuses the cursor of a list of other packages, whose names it would pass over', async () => {
+    const { ask } = await mirror()
+    const next = async (query: string) => String((await ask(`since=1&limit=1&${query}`)).body['next'])
+    for (const [query, after] of [
+      ['ecosystem=npm', await next('')],
+      ['', await next('ecosystem=npm')],
+      ['purl=pkg:npm/lodash', await next('ecosystem=npm')],
+    ]) {
+      const { status, body } = await ask(`since=1&${query}&after=${after}`)
+      expect([query, status, body['message']]).toEqual([query, 400, expect.stringContaining('of other packages')])
+    }
+    const purl = await next('purl=pkg:npm/lodash@4.17.20')
+    expect((await ask(`since=1&purl=pkg:npm/lodash&after=${purl}`)).status).toBe(200)
+  })
+
   test('takes a time, which it echoes, beside a snapshot and its number', async () => {
     const { served, ask, words } = await mirror()
     const { body } = await ask(`since=${FIRST}&detail=differences`)

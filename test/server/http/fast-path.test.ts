@@ -392,9 +392,12 @@ longTest('a client that closes its half first gets the whole archive and all ear
   expect(got.subarray(-body.length).equals(body)).toBe(true)
 })
 
-test('a request with two Host headers is refused on every path', async () => {
+test('a request without a Host header, or with two, is refused with the reason on every path', async () => {
   const { raw } = await serveRecords()
   for (const path of ['/external/osv/one.json', '/-/health', '/v1/me', '/external/osv/all.zip'])
-    for (const hosts of ['Host: a\r\nHost: b', 'Host: a\r\nhost: a'])
-      expect(await raw(`GET ${path} HTTP/1.1\r\n${hosts}\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 [^]*more than one Host/)
+    for (const hosts of ['Host: a\r\nHost: b', 'Host: a\r\nhost: a', 'Hosts: a'])
+      expect(await raw(`GET ${path} HTTP/1.1\r\n${hosts}\r\n\r\n`)).toMatch(
+        /^HTTP\/1\.1 400 [^]*no Host header, or more than one/,
+      )
+  expect(await raw('GET /-/health HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
 })

@@ -54,7 +54,7 @@ test('sources that fail because the service cannot be reached are one problem, w
     failed('osv', 'upstream_unreachable', T1, OLD),
     failed('catalog', 'upstream_unreachable', T2),
   ]
-  expect(problemsOf(status(sources), config, NOW)).toEqual([
+  expect(problemsOf(status(sources, { uptimeSeconds: 9 }), config, NOW)).toEqual([
     {
       code: 'unreachable',
       level: 'failed',
@@ -68,6 +68,13 @@ test('sources that fail because the service cannot be reached are one problem, w
       sources: ['feeds', 'osv', 'catalog'],
     },
   ])
+})
+
+test('a report without a daemon says of no data that it is served', () => {
+  const sources = [failed('osv', 'upstream_unreachable', T1), source('catalog', { ...OLD })]
+  const full = { state: 'full', reason: 'no room', freeBytes: 0 } as const
+  for (const found of problemsOf(status(sources, { storage: full }), config, NOW))
+    expect(found.effect).toMatch(/^data of 2026\S+ is stored|^nothing new is stored$/)
 })
 
 test('sources that cannot reach two hosts are two problems, and one whose host is not known claims no third', () => {

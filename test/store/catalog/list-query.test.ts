@@ -57,9 +57,9 @@ interface Walked {
 function page(store: Writes, order: Ordering, colours: string[], after: string | null, limit: number): Walked {
   const list = store.catalog.readList(PATH)
   if (list === null) throw new Error('no list')
-  const places = createListCursors(store, list, order, false)
-  const from = places.read(after)
   const where = colours.length === 0 ? [] : [{ facet: 0, values: colours }]
+  const places = createListCursors(store, { list, order, where, byId: false })
+  const from = places.read(after)
   const rows = store.catalog.listEntries({
     list: list.id,
     where,

@@ -83,9 +83,14 @@ interface Printed {
   readonly ofFeatures: readonly string[]
 }
 
-/** Prints the report for people. */
+/** Prints the report for people: below the sources what is wrong, then what else is known. */
 function printReport(config: Config, { status, from, ofFeatures }: Printed): void {
   print(tableOf(status))
+  const wrong = [
+    ...(from === 'daemon' ? [] : [`${describeSilence(config, from === 'stranger')}; read from the data folder`]),
+    ...describeProblems(status, config),
+  ]
+  if (wrong.length > 0) print(`\n${wrong.join('\n')}\n`)
   for (const { name, progress } of status.sources)
     if (progress) print(`${name}: the run in progress is ${describeRunProgress(progress)}`)
   for (const line of describeCompared(status, config, from)) print(line)
@@ -102,8 +107,6 @@ function printReport(config: Config, { status, from, ofFeatures }: Printed): voi
   if (judgedLine !== null) print(judgedLine)
   const webhookLines = status.webhooks === undefined ? null : describeWebhooks(status.webhooks)
   if (webhookLines !== null) print(`\n${webhookLines}`)
-  print(from === 'daemon' ? '' : `\n${describeSilence(config, from === 'stranger')}; read from the data folder`)
-  for (const line of describeProblems(status, config)) print(line)
 }
 
 /** Says that the daemon of the data folder did not answer, and what to do. */

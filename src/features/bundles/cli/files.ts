@@ -1,7 +1,8 @@
-import { accessSync, constants, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { accessSync, constants, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { type ErrorCode, MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { type SourceName, SOURCES } from '../../../base/domain/sources.ts'
+import { isFull } from '../../../store/disk-state.ts'
 
 /** Source names as `--sources` gives them, separated by commas, in the order of `SOURCES`. Throws `usage`. */
 export function namedSources(text: string): SourceName[] {
@@ -29,6 +30,7 @@ export function refuseUnwritable(path: string): void {
   try {
     accessSync(folder, constants.W_OK)
     if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+    tryFolder(folder)
   } catch (error) {
     const why = UNWRITABLE[systemCode(error) ?? ''] ?? `cannot be used (${messageOf(error)})`
     throw new MirrorError('usage', `${path} cannot be written: the folder ${folder} ${why}`)
@@ -39,6 +41,16 @@ export function refuseUnwritable(path: string): void {
     ? 'is a folder: give the name of a file in it'
     : 'is not a regular file (a device, a pipe or a socket), and is not replaced: give another name'
   throw new MirrorError('usage', `${path} ${why}`)
+}
+
+/** Makes a folder and removes it: rights alone do not say that a network disk, or /proc, takes a file. A full disk is named later. */
+function tryFolder(folder: string): void {
+  try {
+    rmSync(mkdtempSync(join(folder, '.pm-')), { recursive: true, force: true })
+  } catch (error) {
+    if (isFull(error)) return
+    throw systemCode(error) === 'ENOENT' ? new Error(messageOf(error)) : error // the folder is there
+  }
 }
 
 /** A bundle that could not be opened, applied or looked into. */

@@ -7,6 +7,7 @@ import { MirrorError, messageOf, whyUnreadable } from '../../../base/errors.ts'
 import { expectFile } from '../../../base/files.ts'
 import { toIso } from '../../../base/time.ts'
 import { LIBRARY_VERSIONS, VERSION } from '../../../base/version.ts'
+import { refuseUnwritable } from '../../bundles/cli/files.ts'
 import { examineMirror } from '../doctor.ts'
 import { writeSupportArchive } from '../support/archive.ts'
 import { createScrubber } from '../support/scrub.ts'
@@ -32,6 +33,7 @@ interface SupportOptions extends GlobalOptions {
 /** `patchmirror doctor --save FILE.zip`: never replaces a file. Throws `usage`. */
 export async function supportCommand(options: SupportOptions): Promise<number> {
   const file = options.save
+  refuseUnwritable(file) // before all that is examined for it
   const world = doctorWorld(options)
   const { loaded, problem } = world
   // Without the settings it is not known what is secret.

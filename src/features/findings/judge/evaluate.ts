@@ -4,7 +4,7 @@ import { type Comparison, NO_RECORDS, addComparison } from '../../match/judging/
 import { type PackageFinding, createFinder, joinFindings } from '../../match/judging/finder.ts'
 import { cvesOf, isFixable } from '../../match/judging/patches.ts'
 import { type QuerySource, parseRecord } from '../../../documents/records/search.ts'
-import type { Level } from '../../../documents/records/severity.ts'
+import { LEVELS } from '../../../documents/records/severity.ts'
 import type { StoredFinding } from '../../../store/findings/writes.ts'
 import { packageKey } from '../../../base/identity/names.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
@@ -55,15 +55,10 @@ function toStored(
     record: id,
     fixable: isFixable({ fixed, patches: [] }) ? 1 : 0,
     patched: isPatched(component, cvesOf({ id, aliases, upstream })) ? 1 : 0,
-    level: levelNumber(level),
+    level: level === null ? LEVELS.length : LEVELS.indexOf(level),
     source: source ?? '',
     names: writeNames({ aliases, upstream }),
   }
-}
-
-function levelNumber(level: Level | null): number {
-  if (level === 'critical') return 0
-  return level === 'high' ? 1 : 2
 }
 
 /** A package as an index of views names it. */

@@ -48,7 +48,7 @@ export function loadOverview(call: PageCall): PageView {
 const ALL_WELL: Block = {
   kind: 'notice',
   tone: 'good',
-  title: 'Everything is as it should be',
+  title: 'No problem is known',
   text: 'Every source is within the age that its policy permits, and nothing waits for a decision.',
 }
 

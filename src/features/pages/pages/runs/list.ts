@@ -46,7 +46,7 @@ export function loadRuns(call: PageCall): PageView {
   const { lines, next } = readLines(call, asked, before ?? Number.MAX_SAFE_INTEGER)
   const table: Block = {
     kind: 'table',
-    title: isEach(asked) ? 'Runs, newest first' : 'Runs that changed something or did not end well, newest first',
+    title: isEach(asked) ? 'Runs, newest first' : 'Runs, newest first; several without a change in one line',
     columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'Result'],
     rows: lines.map((line) => ('run' in line ? rowOf(call, line.run) : groupRow(call, line.unchanged))),
     empty: 'No run fits this filter.',

@@ -4,7 +4,7 @@ import type { Tone } from '../../../../answers/answer.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { clip, counted } from '../../../../base/text.ts'
 import { toIso } from '../../../../base/time.ts'
-import { disagrees } from '../../../../documents/records/severity.ts'
+import { LEVELS, disagrees } from '../../../../documents/records/severity.ts'
 import { whySbomOld } from '../../../../documents/sboms/mirrored.ts'
 import { describeDates } from '../../../../server/lookup/dates.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
@@ -156,11 +156,11 @@ function packageCell({ name, version, source, gap }: ListedFinding): Cell {
 }
 
 const TONES: Readonly<Record<string, Tone>> = { critical: 'bad', high: 'warn' }
-const LEVELS = ['critical', 'high']
 
 /** The level that counts is that of the judgement; its score is that of the record. */
 function severityCell({ level }: ListedFinding, said: SaidOfFinding | null): Cell {
-  if (said === null) return level > 1 ? NOT_READ : state(LEVELS[level] ?? '', TONES[LEVELS[level] ?? ''] ?? 'plain')
+  const judged = LEVELS[level] ?? 'unknown'
+  if (said === null) return state(judged, TONES[judged] ?? 'plain')
   const { level: word, score } = said.severity
   const shown = word ?? 'unknown'
   const notes = [
