@@ -1,4 +1,4 @@
-import { withReads } from '../store-reads.ts'
+import { withReads } from '../../store/reads.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import type { Config } from '../../config/schema.ts'

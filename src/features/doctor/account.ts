@@ -2,8 +2,7 @@ import type { Config } from '../../config/schema.ts'
 import { counted, nounOf } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
 import { withInbox } from '../../cli/webhooks/inbox-rows.ts'
-import { openReader } from '../../store/database/open.ts'
-import { createReads } from '../../store/reads.ts'
+import { withReads } from '../../store/reads.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
 import { webhooksApi } from '../../upstream/service-api.ts'
@@ -16,9 +15,7 @@ import { type DoctorWorld, type Examined, NO_SECRET, type ServiceProbe, validSec
 export function subscriptions({ config: { data, catalog, upstream } }: Examined): Finding {
   if (upstream.apiRoot === null) return skipped(NO_UPSTREAM)
   if (catalog.scope === 'all') return skipped('catalog.scope is all: subscriptions are not needed')
-  const db = openReader(data.dir)
-  const run = db === null ? null : createReads(db).runs.readLatestWholeRun('catalog')
-  db?.close()
+  const run = withReads(data.dir, ({ runs }) => runs.readLatestWholeRun('catalog'))
   if (run === null) return skipped('the catalog was not synced yet')
   if (run.state !== 'complete' && run.state !== 'partial')
     return skipped(`run ${run.id} of the catalog is ${run.state}: which subscriptions are understood is not known`)

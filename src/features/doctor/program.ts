@@ -7,10 +7,10 @@ import { counted } from '../../base/text.ts'
 import { SOURCES } from '../../base/domain/sources.ts'
 import { daemonSettings } from '../../store/database/daemon-settings.ts'
 import { isLocked } from '../../store/database/lock.ts'
-import { databasePath, openReader } from '../../store/database/open.ts'
-import { createSnapshotReader } from '../../store/runs/snapshots.ts'
+import { databasePath } from '../../store/database/open.ts'
 import { type Finding, failure, fine, skipped, warning } from './check.ts'
 import type { DoctorWorld, Examined } from './world.ts'
+import { withReads } from '../../store/reads.ts'
 
 /** Why `log.file` cannot be written, which ends the start of the daemon; null when it can, or is not set. */
 function logFileFault(file: string | null): string | null {
@@ -31,14 +31,8 @@ function isFillable({ upstream, bundle, data, fleet }: Config): boolean {
 /** Reports whether something is stored; true as well where that cannot be read, which other checks report. */
 function hasData(dir: string): boolean {
   try {
-    const db = openReader(dir)
-    if (db === null) return existsSync(databasePath(dir))
-    try {
-      const snapshots = createSnapshotReader(db)
-      return SOURCES.some((source) => snapshots.readSnapshot(source) !== null)
-    } finally {
-      db.close()
-    }
+    const hasAny = withReads(dir, ({ snapshots }) => SOURCES.some((source) => snapshots.readSnapshot(source) !== null))
+    return hasAny ?? existsSync(databasePath(dir))
   } catch {
     return true
   }

@@ -4,8 +4,7 @@ import { ownsResource } from '../../base/domain/resources.ts'
 import { REASON_FACTS } from '../../base/domain/run-facts.ts'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import type { SourceStatus } from '../../base/reports/sources.ts'
-import { openReader } from '../../store/database/open.ts'
-import { type Reads, createReads } from '../../store/reads.ts'
+import { type Reads, withReads } from '../../store/reads.ts'
 import type { Run, RunFacts } from '../../store/runs/runs.ts'
 import { type Finding, fine, skipped, warning, worst } from './check.ts'
 import { findingOf, listedFindings, listedFor } from './listed.ts'
@@ -32,22 +31,18 @@ async function listed({ world, config }: Examined, check: 'dates' | 'damage', so
 /** Says what is wrong with the sources, and what only the database has: reasons of a partial run, and refused paths. */
 export async function sources({ world, config }: Examined): Promise<Finding> {
   const status = await world.readStatus(config)
-  const db = openReader(config.data.dir)
-  if (status === null || db === null) return skipped(NOTHING)
-  try {
-    const reads = createReads(db)
+  if (status === null) return skipped(NOTHING)
+  const found = withReads(config.data.dir, (reads) => {
     const problems = listedFor('sources', status, config, world.now())
     const named = new Set(problems.flatMap(({ subject }) => subject.split(', ')))
     const sound = status.sources.filter(({ name }) => !named.has(name)).map(soundSource)
-    const findings = [
+    return [
       ...problems.flatMap((one) => ofProblem(one, reads)),
       ...status.sources.flatMap(({ name }) => ofForbidden(name, reads)),
       ...sound,
     ]
-    return worst(findings, skipped(NOTHING))
-  } finally {
-    db.close()
-  }
+  })
+  return worst(found ?? [], skipped(NOTHING))
 }
 
 function soundSource({ name, state }: SourceStatus): Finding {

@@ -5,6 +5,7 @@ import { IN_PART, createRunDates } from './run-dates.ts'
 import type { RunFacts, RunKind, RunState } from '../../base/reports/runs.ts'
 import { isLocked } from '../database/lock.ts'
 import { openAnyVersion } from '../database/sqlite.ts'
+import { closing } from '../../base/closing.ts'
 
 export type { RunFacts, RunKind, RunState } from '../../base/reports/runs.ts'
 
@@ -251,11 +252,7 @@ const BY_ID = 'SELECT * FROM run WHERE id = ?'
 /** Returns a row as it is committed now, on a connection of its own: one with an open transaction sees an earlier state. */
 function readCommitted(file: string, id: number): Row | undefined {
   const fresh = openAnyVersion(file)
-  try {
-    return fresh.prepare<[number], Row>(BY_ID).get(id)
-  } finally {
-    fresh.close()
-  }
+  return closing(fresh, () => fresh.prepare<[number], Row>(BY_ID).get(id))
 }
 
 /** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
