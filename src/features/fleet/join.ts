@@ -190,18 +190,7 @@ function logUnnotified(log: Pick<Logger, 'info'>, before: string | null, unnotif
 }
 
 /** The thread of a fleet as the rest of the program sees it. */
-interface FleetThread {
-  /** The store was committed to: if this mirror leads, what is new is to be published. `isLast`: no other commit is expected soon. */
-  committed(isLast: boolean): void
-  /** This generation is about to be published. */
-  look(generation: number): void
-  /** This generation is served, and the newest should have been for so many seconds. */
-  served(generation: number, lagSeconds: number | null): void
-  /** Takes these settings over. */
-  apply(settings: LiveFleetSettings): void
-  /** Gives the lease back and stops the thread. */
-  close(): Promise<void>
-}
+type FleetThread = ReturnType<typeof startFleetThread>
 
 /** What the thread is started with, and whom it tells. */
 interface FleetThreadDeps extends FleetStart {
@@ -214,7 +203,7 @@ interface FleetThreadDeps extends FleetStart {
 const STOP_TIMEOUT_MS = 5_000
 
 /** Starts the thread. Never throws: a thread that ends is reported and replaced. */
-function startFleetThread(deps: FleetThreadDeps): FleetThread {
+function startFleetThread(deps: FleetThreadDeps) {
   const { onReport, onFault, config, version, url, address } = deps
   const supervisor = supervise<ToFleet, FromFleet>({
     file: workerFile('fleet.worker', import.meta.url),
@@ -225,10 +214,16 @@ function startFleetThread(deps: FleetThreadDeps): FleetThread {
     onFailed: (message) => onFault(`${message}; it is tried again`),
   })
   return {
-    committed: (isLast) => supervisor.post({ type: 'committed', isLast }),
-    look: (generation) => supervisor.post({ type: 'look', generation }),
-    served: (generation, lagSeconds) => supervisor.post({ type: 'served', generation, lagSeconds }),
-    apply: (settings) => supervisor.post({ type: 'settings', settings }),
-    close: () => supervisor.stop(),
+    /** The store was committed to: if this mirror leads, what is new is to be published. `isLast`: no other commit is expected soon. */
+    committed: (isLast: boolean): void => supervisor.post({ type: 'committed', isLast }),
+    /** This generation is about to be published. */
+    look: (generation: number): void => supervisor.post({ type: 'look', generation }),
+    /** This generation is served, and the newest should have been for so many seconds. */
+    served: (generation: number, lagSeconds: number | null): void =>
+      supervisor.post({ type: 'served', generation, lagSeconds }),
+    /** Takes these settings over. */
+    apply: (settings: LiveFleetSettings): void => supervisor.post({ type: 'settings', settings }),
+    /** Gives the lease back and stops the thread. */
+    close: (): Promise<void> => supervisor.stop(),
   }
 }
