@@ -144,12 +144,12 @@ async function untilServed(config: Config, reports: readonly Run[]): Promise<voi
       return status === null || served !== snapshot
     })
     if (behind.length === 0) return
-    if (performance.now() > end) return printResult(behind, status !== null)
+    if (performance.now() > end) return warnUnserved(behind, status !== null)
     await sleep(PAUSE_MS)
   }
 }
 
-function printResult(behind: readonly Run[], answers: boolean): void {
+function warnUnserved(behind: readonly Run[], answers: boolean): void {
   const names = behind.map(({ source }) => source).join(', ')
   const why = answers ? 'see its log' : 'it does not answer'
   warn(`a daemon runs on this data folder, and does not serve the new snapshot of ${names} yet: ${why}`)
