@@ -71,19 +71,7 @@ function storageProblem({ storage, uptimeSeconds }: StorageReport): MirrorProble
   const isReadOnly = state === 'failing' && uptimeSeconds === null // nothing was written to find out
   const effect = isReadOnly ? 'the daemon cannot start, and nothing new is stored' : EFFECTS[state]
   const advice = state === 'damaged' ? ['patchmirror doctor --data'] : ['patchmirror doctor']
-  return [
-    {
-      code: 'storage',
-      level: 'failed',
-      subject: 'Data folder',
-      text: state,
-      detail: reason,
-      since,
-      effect,
-      advice,
-      unready: true,
-    },
-  ]
+  return [problem('storage', 'failed', 'Data folder', state, { detail: reason, since, effect, advice, unready: true })]
 }
 
 /** A source that is not synced any more only gets older, also where its last run was complete. */
