@@ -55,8 +55,8 @@ export function createChangeWriter(db: Db) {
       if (snapshot.source === 'osv') superseded.settleReplaced(known ? log : null)
     },
     /**
-     * Does the same by the settings and a time (`timeOfAges`): superseded records lead to nothing without the rows that replaced
-     * them.
+     * Deletes old changes by the settings and a time (`timeOfAges`), and superseded records: they lead to nothing without the rows
+     * that replaced them.
      */
     forgetOldChanges(source: SourceName, time: number, { data }: KeepTimes): void {
       const before = time - data.historyDays * DAY_MS
