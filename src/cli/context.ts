@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { MirrorError } from '../base/errors.ts'
 import { isReader } from '../base/domain/sources.ts'
 import { isObject } from '../base/json/objects.ts'
 import { toIso } from '../base/time.ts'
@@ -59,6 +60,18 @@ function isoTime(name: string, value: unknown): unknown {
 
 /** Signals that end a command which is not the daemon, in good order: a closed terminal is one of them. */
 export const STOPPING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** Calls `work` with what is aborted by such a signal. */
+export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController()
+  const abort = (): void => stop.abort(new MirrorError('aborted', 'stopped by a signal'))
+  for (const signal of STOPPING) process.once(signal, abort)
+  try {
+    return await work(stop.signal)
+  } finally {
+    for (const signal of STOPPING) process.off(signal, abort)
+  }
+}
 
 /** Prints a warning on standard error; the command continues. */
 export function warn(text: string): void {

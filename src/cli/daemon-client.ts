@@ -80,3 +80,11 @@ export async function statusOfDaemon(config: Config): Promise<Status | null> {
     return null
   }
 }
+
+/** Returns the report of the daemon of this data folder; null when none runs, or it starts or ends. */
+export async function statusOfOwnDaemon(config: Config): Promise<Status | null> {
+  const daemon = servingDaemon(config.data.dir)
+  if (daemon === null || (daemon.port === 0 && config.server.socket === null)) return null
+  const status = await statusOfDaemon({ ...config, server: { ...config.server, port: daemon.port } })
+  return status?.instance === daemon.instance ? status : null
+}

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Status } from '../base/reports/status.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../base/errors.ts'
-import { lockHolder, servingDaemon, servingProcess } from '../store/database/lock.ts'
+import { lockHolder, servingProcess } from '../store/database/lock.ts'
 import type { Writes } from '../store/writes.ts'
-import { askDaemon } from './daemon-client.ts'
+import { statusOfOwnDaemon } from './daemon-client.ts'
 
 /** What a run of a command waits with. */
 interface TurnWait {
@@ -86,22 +85,11 @@ async function untilActive(wait: TurnWait): Promise<void> {
 
 /** Reports whether the daemon of this data folder leads its fleet, and does not serve the newest snapshots yet. */
 async function isHeldBack({ config, store }: TurnWait): Promise<boolean> {
-  const daemon = servingDaemon(config.data.dir)
-  if (daemon === null || daemon.port === 0) return false
-  const status = await readStatus({ ...config, server: { ...config.server, port: daemon.port } })
-  if (status?.instance !== daemon.instance || status.fleet?.leads !== true) return false
+  const status = await statusOfOwnDaemon(config)
+  if (status?.fleet?.leads !== true) return false
   if (status.fleet.holdingBackSince !== null) return true
   // The daemon looks for commits of others each second.
   return status.sources.some(({ name, served }) => served !== null && served !== store.snapshots.readSnapshot(name)?.id)
-}
-
-async function readStatus(config: Config): Promise<Status | null> {
-  try {
-    const { text } = await askDaemon(config, '/-/status', 2_000)
-    return JSON.parse(text) as Status
-  } catch {
-    return null // it starts or ends: its next look follows the rule itself
-  }
 }
 
 async function pause(signal: AbortSignal): Promise<void> {

@@ -9,7 +9,7 @@ import { type Writes, openWrites } from '../store/writes.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
-import { STOPPING, note, warn } from './context.ts'
+import { note, stoppable, warn } from './context.ts'
 import { inTurn } from './own-turn.ts'
 import type { Feature } from '../daemon/feature.ts'
 
@@ -52,7 +52,7 @@ function warnOfNew(dataDir: string): void {
 }
 
 /**
- * Calls `work` with a runner of this process, stopped by a signal (`STOPPING`): a run in progress then ends without a
+ * Calls `work` with a runner of this process, stopped by a signal: a run in progress then ends without a
  * commit, and its row records that.
  */
 export async function withRunner<T>(
@@ -63,30 +63,20 @@ export async function withRunner<T>(
 ): Promise<T> {
   refuseReader(config)
   for (const feature of features) await (await feature.commands?.())?.refuseRun?.(config)
-  const stop = new AbortController()
-  const abort = (): void => stop.abort()
-  for (const signal of STOPPING) process.once(signal, abort)
-  warnOfNew(config.data.dir)
-  const store = openWrites(config.data.dir)
-  const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
-  try {
-    const deps = {
-      config,
-      store,
-      upstream: () => upstream,
-      now: Date.now,
-      signal: stop.signal,
-      onProgress,
+  return stoppable(async (signal) => {
+    warnOfNew(config.data.dir)
+    const store = openWrites(config.data.dir)
+    const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
+    try {
+      const runner = createRunner({ config, store, upstream: () => upstream, now: Date.now, signal, onProgress })
+      const wait = { config, store, signal, say: note }
+      const inOrder: Runner = {
+        run: (request) => inTurn(wait, request.dryRun !== true, () => runner.run(request)),
+      }
+      return await work(inOrder, store)
+    } finally {
+      await upstream.close()
+      store.close()
     }
-    const runner = createRunner(deps)
-    const wait = { config, store, signal: stop.signal, say: note }
-    const inOrder: Runner = {
-      run: (request) => inTurn(wait, request.dryRun !== true, () => runner.run(request)),
-    }
-    return await work(inOrder, store)
-  } finally {
-    for (const signal of STOPPING) process.off(signal, abort)
-    await upstream.close()
-    store.close()
-  }
+  })
 }

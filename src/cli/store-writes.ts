@@ -1,7 +1,7 @@
 import { MirrorError, systemCode } from '../base/errors.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import { type Writes, openWrites } from '../store/writes.ts'
-import { closing } from './store-reads.ts'
+import { closing } from '../base/closing.ts'
 
 /**
  * Calls `work` with the writes of a data folder, among those of this process one after the other, and closes them after it. Throws

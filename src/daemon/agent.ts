@@ -50,22 +50,10 @@ interface AgentOptions {
 }
 
 /** The running program: started once, closed once. */
-export interface Agent {
-  /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
-  start(): Promise<{ url: string; port: number; instance: string }>
-  requestSync(source: SourceName, kind: RunKind): void
-  /** Reads files again: secrets of webhooks and certificates; logs what changed. */
-  reload(): void
-  /** Takes over the live settings (`config/running/live.ts`) of these; `changed` has the keys that differ. */
-  apply: (next: Config, changed: readonly string[]) => void
-  /** Resolves with true while the serving thread answers. */
-  answers(): Promise<boolean>
-  /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
-  close(): Promise<void>
-}
+export type Agent = ReturnType<typeof createAgent>
 
 /** The whole program behind `patchmirror serve`, wired. Everything meets here and nowhere else. */
-export function createAgent(given: AgentOptions): Agent {
+export function createAgent(given: AgentOptions) {
   const { features, version, log, offline = false } = given
   const live = createLiveConfig(given.config, { offline, warn: (text) => log.warn({}, text) })
   const wiring: Wiring = {
@@ -80,7 +68,8 @@ export function createAgent(given: AgentOptions): Agent {
   const on: Running = { stops: [], signals: createSignals() }
   on.signals.on('views', () => on.server?.snapshotChanged())
   return {
-    async start() {
+    /** Opens the data folder, serves, and starts the schedule. Throws `locked`, `schema`, `storage`, `corrupt`. */
+    start: async (): ReturnType<typeof start> => {
       try {
         return await start(wiring, on)
       } catch (error) {
@@ -88,19 +77,23 @@ export function createAgent(given: AgentOptions): Agent {
         throw error
       }
     },
-    requestSync: (source, kind) => on.thread?.requestSync(source, kind, 'command'),
-    reload: () => [on.webhooks, on.server].forEach((one) => one?.reload()),
-    apply(next, changed) {
+    requestSync: (source: SourceName, kind: RunKind): void => on.thread?.requestSync(source, kind, 'command'),
+    /** Reads files again: secrets of webhooks and certificates; logs what changed. */
+    reload: (): void => [on.webhooks, on.server].forEach((one) => one?.reload()),
+    /** Takes over the live settings (`config/running/live.ts`) of these; `changed` has the keys that differ. */
+    apply: (next: Config, changed: readonly string[]): void => {
       live.replace(next)
       applyLive(wiring, on, changed)
     },
-    answers: async () => (await on.server?.answers()) ?? false,
-    close: () => stop(on),
+    /** Resolves with true while the serving thread answers. */
+    answers: async (): Promise<boolean> => (await on.server?.answers()) ?? false,
+    /** Stops accepting requests, lets those in flight finish, ends the run in flight, releases the folder. */
+    close: (): Promise<void> => stop(on),
   }
 }
 
 /** Starts everything, what writes first, and what needs the others after them. */
-async function start(wiring: Wiring, on: Running): ReturnType<Agent['start']> {
+async function start(wiring: Wiring, on: Running): Promise<{ url: string; port: number; instance: string }> {
   const core = await startCore(wiring, on)
   const { parts, gate, features } = core
   const { config, reads, thread } = parts

@@ -1,17 +1,7 @@
-import type { ServerPlugin } from '../server/plugin.ts'
 import type { Answers, DaemonPart, Feature, Gate, GateParts, Parts, RunningPart } from './feature.ts'
 
 /** The features of a daemon, running. */
-export interface RunningFeatures {
-  /** What the server shows of them. */
-  readonly shown: NonNullable<RunningPart['shown']>
-  readonly followed: NonNullable<RunningPart['followed']>
-  readonly plugins: readonly ServerPlugin[]
-  /** Resolves when what is published from now on reaches all of them. */
-  readonly placed: Promise<unknown>
-  /** Ends what they have under way. */
-  readonly close: () => Promise<unknown>
-}
+export type RunningFeatures = Required<RunningPart>
 
 /** Loads what features do in the daemon, in the order of their table. */
 export async function loadFeatures(features: readonly Feature[]): Promise<readonly DaemonPart[]> {
@@ -31,7 +21,9 @@ export function joinGate(features: readonly DaemonPart[], parts: GateParts): Gat
 /** Starts all features; the paths of the gate are among theirs. One that throws ends those before it. */
 export function startFeatures(features: readonly DaemonPart[], parts: Parts, gate: Gate | null): RunningFeatures {
   const running: RunningPart[] = []
-  const close = (): Promise<unknown> => Promise.all(running.map(async (one) => one.close?.()))
+  const close = async (): Promise<void> => {
+    await Promise.all(running.map(async (one) => one.close?.()))
+  }
   try {
     for (const { start } of features) if (start !== undefined) running.push(start(parts))
   } catch (error) {

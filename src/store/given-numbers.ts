@@ -11,6 +11,7 @@ import { forgetVerification } from './notes.ts'
 import { raiseDateFloor } from './feeds/date-floor.ts'
 import { createSecretReader } from './secret.ts'
 import { RELAY_DAYS } from './webhooks/outbox.ts'
+import { closing } from '../base/closing.ts'
 
 /** What a mirror is to know that was restored from a backup. */
 interface RestoredAt {
@@ -131,7 +132,8 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
   const found = nameOfMirror(dataDir)
   const isOther = mirror !== null && found !== null && found !== mirror
   if (isOther || isBehind(changes, noted)) {
-    change(openWriter(dataDir), (db) => renumberChanges(db, beyond))
+    const db = openWriter(dataDir)
+    closing(db, () => renumberChanges(db, beyond))
     if (isOther) forgetMadeFrom(dataDir)
     else forgetVerification(dataDir)
     const next = 'its change log goes on with numbers that were never given, and followers are notified'
@@ -160,7 +162,8 @@ function settleInbox(dataDir: string, noted: GivenNumbers, at: RestoredAt): stri
   const isThere = existsSync(inboxPath(dataDir))
   const events = isThere ? numbersOf(() => openInboxReader(dataDir), EVENTS) : NO_EVENTS
   if (!isBehind(events, noted)) return null
-  const { relayed, received } = change(openInbox(dataDir), (db) => settleOldInbox(db, at))
+  const db = openInbox(dataDir)
+  const { relayed, received } = closing(db, () => settleOldInbox(db, at))
   if (isUnused(events)) return LOST_INBOX
   return `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up`
 }
@@ -173,14 +176,6 @@ function settleOldInbox(db: Db, at: RestoredAt): DroppedEvents {
   if ((newest.get() ?? 0) < at.before) forgetRelayed(db)
   skipNumbers(db, 'inbox', at.now)
   return settleOldEvents(db, at)
-}
-
-function change<T>(db: Db, work: (db: Db) => T): T {
-  try {
-    return work(db)
-  } finally {
-    db.close()
-  }
 }
 
 function isBehind(given: GivenNumbers | null, noted: GivenNumbers): boolean {
@@ -209,7 +204,7 @@ function nameOfMirror(dataDir: string): string | null {
 function readOrNull<T>(open: () => Db | null, read: (db: Db) => T): T | null {
   try {
     const db = open()
-    return db === null ? null : change(db, read)
+    return db === null ? null : closing(db, () => read(db))
   } catch {
     return null
   }

@@ -5,6 +5,7 @@ import { isUnreadable, namingFaults } from './database/faults.ts'
 import { openWriter } from './database/open.ts'
 import { replacePrivateFile } from '../base/files.ts'
 import { createKeyWriter, isKeyForm, isSameKey, shownPrefix } from './keys.ts'
+import { closing } from '../base/closing.ts'
 
 /** Name of the first key in `keys list`, and of its file in the data folder. */
 const LOCAL_KEY = 'local.key'
@@ -38,7 +39,7 @@ interface Notice {
  */
 function settleLocalKey(dataDir: string, now: number): Notice | null {
   const db = openWriter(dataDir)
-  try {
+  return closing(db, () => {
     db.pragma('busy_timeout = 0')
     const keys = createKeyWriter(db)
     const path = localKeyPath(dataDir)
@@ -54,9 +55,7 @@ function settleLocalKey(dataDir: string, now: number): Notice | null {
         `the key ${shownPrefix(found.key)}… in ${path} is not valid in this mirror.db: clients that send it get 401. ${OTHERS}`,
       )
     })
-  } finally {
-    db.close()
-  }
+  })
 }
 
 const OTHERS = '"patchmirror keys create" makes keys for the clients whose keys are not valid any more'

@@ -1,6 +1,7 @@
 import { lossAt, lostDatabase } from './database/faults.ts'
 import { fileNumber } from './database/lock.ts'
 import { type Db, databasePath, openReader } from './database/open.ts'
+import { closing } from '../base/closing.ts'
 
 /** One row of each table that answers are made from; `length` reads no bytes of a large document. */
 const ROWS: readonly string[] = [
@@ -32,13 +33,11 @@ export function probeReads(dataDir: string, known: bigint | null): bigint | null
   if (loss !== null) throw lostDatabase(dataDir, loss)
   const db = openReader(dataDir)
   if (db === null) return null
-  try {
+  return closing(db, () => {
     db.pragma('cache_size = -256')
     readAll(db)
     return known ?? fileNumber(path)
-  } finally {
-    db.close()
-  }
+  })
 }
 
 /** Throws the error for a database that was there before, and is not now. */
@@ -55,12 +54,8 @@ function readAll(db: Db): void {
 export function wasRepairedSince(dataDir: string, since: number): boolean {
   const db = openReader(dataDir)
   if (db === null) return false
-  try {
-    const repaired = db.prepare<[number], number>(
-      "SELECT 1 FROM run WHERE kind = 'repair' AND state = 'complete' AND started_at >= ? LIMIT 1",
-    )
-    return repaired.get(since) !== undefined
-  } finally {
-    db.close()
-  }
+  const repaired = db.prepare<[number], number>(
+    "SELECT 1 FROM run WHERE kind = 'repair' AND state = 'complete' AND started_at >= ? LIMIT 1",
+  )
+  return closing(db, () => repaired.get(since) !== undefined)
 }

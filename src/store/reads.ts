@@ -1,3 +1,4 @@
+import { closing } from '../base/closing.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import { type Db, openReader } from './database/open.ts'
 import { namingFaults } from './database/faults.ts'
@@ -58,6 +59,15 @@ export type Reads = ReturnType<typeof createReads>
 /** Reports whether a source is stored that this mirror synced, at any time: not imports alone brought it. */
 export function isOwnData({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>, source: SourceName): boolean {
   return snapshots.readSnapshot(source) !== null && !runs.isOnlyImported(source)
+}
+
+/**
+ * Calls `work` with the reads of a data folder, on a connection that is closed after it. Null when there is no database,
+ * or none that is migrated. Throws `storage`, `corrupt` or `schema`.
+ */
+export function withReads<T>(dataDir: string, work: (reads: Reads, db: Db) => T): T | null {
+  const db = openReader(dataDir)
+  return db === null ? null : closing(db, () => work(createReads(db), db))
 }
 
 /**

@@ -11,6 +11,7 @@ import { openDamaged } from './database/sqlite.ts'
 import { refuseForeignRoot, repairedPath, repairingDir } from './database/unfinished.ts'
 import { raiseDateFloor } from './feeds/date-floor.ts'
 import { renumberChanges } from './given-numbers.ts'
+import { closing } from '../base/closing.ts'
 
 /** How much was read of what is kept row by row; `none` only where some could not be read. */
 type Extent = 'whole' | 'part' | 'none'
@@ -49,12 +50,7 @@ const NOTHING: Salvage = {
 export function salvageInto(to: Db, damaged: string, now: number): Salvage {
   raiseDateFloor(to, now) // records that changed under one date had later ones
   const from = openOrNull(damaged)
-  if (from === null) return NOTHING
-  try {
-    return to.transaction(() => copyGroups(to, from, now))()
-  } finally {
-    from.close()
-  }
+  return from === null ? NOTHING : closing(from, () => to.transaction(() => copyGroups(to, from, now))())
 }
 
 function copyGroups(to: Db, from: Db, now: number): Salvage {

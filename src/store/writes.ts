@@ -73,7 +73,7 @@ export function openWrites(dataDir: string) {
         batch.end()
         return Promise.resolve(db.transaction(work).deferred())
       }),
-    /** Does the same for many rows in the order of their keys: few pages are cached meanwhile, and none afterwards. */
+    /** Runs a transaction that writes many rows in the order of their keys: few pages are cached meanwhile, and none afterwards. */
     fill: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
       transaction(() => withFewPages(db, work)).finally(() => db.pragma('shrink_memory')),
     /**

@@ -10,7 +10,7 @@ import { timeOfAges } from '../store/runs/age-limit.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { RunRequest, RunnerDeps } from './context.ts'
 
-/** Runs sources, at most one run per source at a time. */
+/** Runs sources, and keeps other processes from it while one runs. */
 export interface Runner {
   /**
    * Runs a source once. Returns the run as its row stores it; the `id` of a dry run, which leaves no row, is 0. Does not throw for a
@@ -20,8 +20,8 @@ export interface Runner {
 }
 
 /**
- * Creates a runner that admits one run per source at a time, in this process and across processes. Every run leaves a
- * row, a failed one too; that row is the only log of a run. Throws `storage` where the data folder cannot have downloads.
+ * Creates a runner. Who asks keeps a source to one run at a time (`run-queue.ts`). Every run leaves a row, a failed one too;
+ * that row is the only log of a run. Throws `storage` where the data folder cannot have downloads.
  */
 export function createRunner(deps: RunnerDeps): Runner {
   const { config, store } = deps

@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
-import type { Authorization } from './http/credentials.ts'
-import type { ClockWatch } from './clock-check.ts'
 import type { Wire } from './http/request.ts'
-import type { HostLimiter } from './http/limiter.ts'
 import type { Priority } from './http/quota.ts'
 import type { Delay, OnRetry } from './http/retry.ts'
-import { type SecretSearch, createSecretSearch } from './secret-search.ts'
+import { createSecretSearch } from './secret-search.ts'
 import { type Session, createSession } from './http/session.ts'
-import type { Transport } from './http/transport.ts'
 
 /** A client of one surface of the service. */
 export interface Client {
@@ -16,27 +12,14 @@ export interface Client {
   open(signal: AbortSignal, priority?: Priority, onRetry?: OnRetry): Session
 }
 
+/** What a client does without: it is of the public feeds then, and no response is searched for credentials. */
+type Optional = 'title' | 'setting' | 'scrub' | 'secrets' | 'clock' | 'delay'
+
 /** Dependencies of a client. Surfaces share one transport, and one limiter per host. */
-export interface ClientDeps {
-  config: Config['upstream']
-  transport: Transport
+export interface ClientDeps extends Omit<Wire, Optional | 'userAgent'>, Partial<Pick<Wire, Optional>> {
   /** URL that paths are appended to, without a slash at its end. */
   root: string
-  /** Null: no credential is sent. */
-  authorization: Authorization | null
-  /** Null: no rate limit. */
-  limiter: HostLimiter | null
   version: string
-  now: () => number
-  clock?: ClockWatch
-  /** Name of the surface in messages, and the setting of its root. */
-  title?: string
-  setting?: string
-  /** Removes secrets of request bodies from messages; a credential removes its own. */
-  scrub?: (text: string) => string
-  /** Finds the credentials of all surfaces; without it responses are not searched. */
-  secrets?: SecretSearch
-  delay?: Delay
 }
 
 /** Returns the User-Agent of requests. */

@@ -67,7 +67,7 @@ longTest.each([
     if (requests.length > 2) isActive = true
     const fleet = { leads: true, ...(isActive ? { holdingBackSince: null } : held) }
     const sources = [{ name: 'osv', served: isActive ? 'b' : before }]
-    response.end(JSON.stringify({ instance, fleet, sources }))
+    response.end(JSON.stringify({ version: '1', instance, fleet, sources }))
   })
   announceAddress(dir, instance, { port: Number(new URL(url).port) })
   expect(await inTurn(wait, true, () => Promise.resolve(isActive))).toBe(true)

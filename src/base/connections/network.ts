@@ -23,23 +23,43 @@ export function clientNetwork(address: string): string {
   return `${network.map((group) => parseInt(group, 16).toString(16)).join(':')}::/64`
 }
 
+/** An address, which is a network of its own, or a network. */
+interface Network {
+  readonly address: string
+  readonly bits: number
+  readonly family: 'ipv4' | 'ipv6'
+}
+
+/** Reads `10.0.0.7`, `10.0.0.0/8` or `fd00::/8`; null for anything else. */
+export function readNetwork(text: string): Network | null {
+  const [, address = '', length] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const family = isIPv4(address) ? 'ipv4' : 'ipv6'
+  const most = family === 'ipv4' ? 32 : 128
+  const bits = Number(length ?? most)
+  return isIP(address) === 0 || bits > most ? null : { address, bits, family }
+}
+
+/** Creates what reports whether an address is in one of these networks; entries that are none are passed over. */
+export function createNetworks(entries: readonly string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const { address, bits, family } of entries.flatMap((entry) => readNetwork(entry) ?? []))
+    list.addSubnet(address, bits, family)
+  return (address) => {
+    const plain = plainAddress(address)
+    return isIP(plain) !== 0 && list.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
+  }
+}
+
 /** Reports whether a host of a URL, or an address, is trusted. */
 export type Trusted = (host: string) => boolean
 
 /** Creates the rule of `network.trusted`: names of hosts (`*` for any, `*.corp.example` for all below), addresses, networks. */
 export function createTrusted(entries: readonly string[]): Trusted {
-  const networks = new BlockList()
-  const names: string[] = []
-  for (const entry of entries) {
-    const [address = '', bits] = entry.split('/')
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
-    if (isIP(address) === 0) names.push(entry.toLowerCase())
-    else networks.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family)
-  }
+  const isWithin = createNetworks(entries)
+  const names = entries.filter((entry) => readNetwork(entry) === null).map((entry) => entry.toLowerCase())
   return (host) => {
-    const plain = host.replace(/^\[|\]$/g, '').toLowerCase()
-    if (names.some((name) => matches(name, plain))) return true
-    return isIP(plain) !== 0 && networks.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
+    const plain = plainAddress(host)
+    return names.some((name) => matches(name, plain)) || isWithin(plain)
   }
 }
 

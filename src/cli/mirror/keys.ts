@@ -1,4 +1,4 @@
-import { withReads } from '../store-reads.ts'
+import { withReads } from '../../store/reads.ts'
 import { withWrites } from '../store-writes.ts'
 import { toIsoOrNull } from '../../base/time.ts'
 import { MirrorError } from '../../base/errors.ts'

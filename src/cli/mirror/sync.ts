@@ -16,7 +16,7 @@ import { createProgress } from '../progress.ts'
 import { type GlobalOptions, loadSettings, print, printJson, settings, sourceFiles, warn } from '../context.ts'
 import { parseSources, refuseReader, withRunner } from '../runner.ts'
 import { unsyncedHere } from '../store-reads.ts'
-import { askDaemon } from '../daemon-client.ts'
+import { statusOfOwnDaemon } from '../daemon-client.ts'
 
 /** Options of `patchmirror sync`. */
 interface SyncOptions extends GlobalOptions {
@@ -140,36 +140,20 @@ async function untilServed(config: Config, reports: readonly Run[]): Promise<voi
   if (config.fleet.url !== null) return // it is served when the fleet has published it
   const end = performance.now() + PATIENCE_MS
   for (;;) {
-    const daemon = servingDaemon(config.data.dir)
-    if (daemon === null) return
-    const server = { ...config.server, port: daemon.port }
-    const served = await readServed({ ...config, server }, daemon.instance)
-    const behind = reports.filter(
-      ({ source, snapshot }) => served === null || (served.get(source) ?? null) !== snapshot,
-    )
+    if (servingDaemon(config.data.dir) === null) return
+    const status = await statusOfOwnDaemon(config)
+    const behind = reports.filter(({ source, snapshot }) => {
+      const served = status?.sources.find(({ name }) => name === source)?.served ?? null
+      return status === null || served !== snapshot
+    })
     if (behind.length === 0) return
-    if (performance.now() > end) return printResult(behind, served !== null)
+    if (performance.now() > end) return warnUnserved(behind, status !== null)
     await sleep(PAUSE_MS)
   }
 }
 
-function printResult(behind: readonly Run[], answers: boolean): void {
+function warnUnserved(behind: readonly Run[], answers: boolean): void {
   const names = behind.map(({ source }) => source).join(', ')
   const why = answers ? 'see its log' : 'it does not answer'
   warn(`a daemon runs on this data folder, and does not serve the new snapshot of ${names} yet: ${why}`)
-}
-
-/** The snapshot that is served of each source; null when the daemon does not answer. */
-async function readServed(config: Config, instance: string): Promise<ReadonlyMap<string, string | null> | null> {
-  try {
-    const { text } = await askDaemon(config, '/-/status', 2_000)
-    const report = JSON.parse(text) as {
-      instance?: string
-      sources?: { name: string; served: string | null }[]
-    }
-    if (report.instance !== instance || report.sources === undefined) return null
-    return new Map(report.sources.map(({ name, served }) => [name, served]))
-  } catch {
-    return null // reported at the end
-  }
 }

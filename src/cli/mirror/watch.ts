@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MirrorError } from '../../base/errors.ts'
 import { movesCursor } from '../../base/terminal.ts'
-import { STOPPING, print } from '../context.ts'
+import { print, stoppable } from '../context.ts'
 
 /** Pause between two views, milliseconds: longer than the daemon needs to notice a commit. */
 const PAUSE_MS = 2_000
@@ -9,26 +9,21 @@ const PAUSE_MS = 2_000
 const CLEAR = '\u001b[H\u001b[2J'
 
 /**
- * Calls `show` again and again until a signal (`STOPPING`); returns exit code 0. A terminal is cleared before each view;
+ * Calls `show` again and again until a signal; returns exit code 0. A terminal is cleared before each view;
  * a file or pipe gets one view after the other. An error of the mirror, such as a missing database, is shown as a view.
  */
-export async function watch(
+export function watch(
   show: () => Promise<unknown>,
   { clears = movesCursor(process.stdout), pauseMs = PAUSE_MS } = {},
 ): Promise<number> {
-  const stop = new AbortController()
-  const abort = (): void => stop.abort()
-  for (const signal of STOPPING) process.once(signal, abort)
-  try {
-    while (!stop.signal.aborted) {
+  return stoppable(async (signal) => {
+    while (!signal.aborted) {
       if (clears) process.stdout.write(CLEAR)
       await show().catch(printFailure)
-      await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => undefined) // stopped
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined) // stopped
     }
     return 0
-  } finally {
-    for (const signal of STOPPING) process.off(signal, abort)
-  }
+  })
 }
 
 function printFailure(error: unknown): void {

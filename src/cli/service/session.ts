@@ -7,7 +7,7 @@ import type { Item } from '../../upstream/service-answer.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import { type UpstreamSurface, createUpstream } from '../../upstream/surfaces.ts'
 import { VERSION } from '../../base/version.ts'
-import { type GlobalOptions, SERVICE_FILES, STOPPING, print, settings, warn } from '../context.ts'
+import { type GlobalOptions, SERVICE_FILES, print, settings, stoppable, warn } from '../context.ts'
 import { table } from '../output.ts'
 
 /** Options of every command that asks the service. */
@@ -25,32 +25,30 @@ const FILES: Partial<Record<UpstreamSurface, readonly string[]>> = {
 /** Asks in a session of its own that ends after a time (milliseconds): what it waits for throws then. */
 export type AskWithin<S> = <T>(ms: number, ask: (session: S) => Promise<T>) => Promise<T>
 
-/** Calls `work` with a session of one surface, stopped by a signal (`STOPPING`). Throws `config` for what is not set. */
+/** Calls `work` with a session of one surface, stopped by a signal. Throws `config` for what is not set. */
 export async function withSession<T>(
   options: GlobalOptions,
   surface: UpstreamSurface,
   work: (session: Session, config: Config, within: AskWithin<Session>) => Promise<T>,
 ): Promise<T> {
   const { config } = settings(options, false, FILES[surface] ?? SERVICE_FILES)
-  const stop = new AbortController()
-  const abort = (): void => stop.abort(new MirrorError('aborted', 'stopped by a signal'))
-  for (const signal of STOPPING) process.once(signal, abort)
-  const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
-  try {
-    const client = upstream.client(surface)
-    return await work(client.open(stop.signal, 'ops'), config, async (ms, ask) => {
-      const late = new AbortController()
-      const timer = setTimeout(() => late.abort(new MirrorError('aborted', 'the time is up')), ms)
-      try {
-        return await ask(client.open(AbortSignal.any([stop.signal, late.signal]), 'ops'))
-      } finally {
-        clearTimeout(timer)
-      }
-    })
-  } finally {
-    for (const signal of STOPPING) process.off(signal, abort)
-    await upstream.close()
-  }
+  return stoppable(async (stop) => {
+    const upstream = createUpstream({ config, version: VERSION, now: Date.now, warn })
+    try {
+      const client = upstream.client(surface)
+      return await work(client.open(stop, 'ops'), config, async (ms, ask) => {
+        const late = new AbortController()
+        const timer = setTimeout(() => late.abort(new MirrorError('aborted', 'the time is up')), ms)
+        try {
+          return await ask(client.open(AbortSignal.any([stop, late.signal]), 'ops'))
+        } finally {
+          clearTimeout(timer)
+        }
+      })
+    } finally {
+      await upstream.close()
+    }
+  })
 }
 
 /** Replaces a bare 404 by a message that names what is missing, and where to look. */

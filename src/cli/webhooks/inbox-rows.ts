@@ -1,4 +1,5 @@
-import { closing, withReads } from '../store-reads.ts'
+import { closing } from '../../base/closing.ts'
+import { withReads } from '../../store/reads.ts'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { toIsoOrNull } from '../../base/time.ts'

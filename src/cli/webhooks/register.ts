@@ -65,11 +65,9 @@ function registerHere(
     const stored = keepSecret(keeper, made)
     const test = stored.problem === null ? await tryOut(api, made, config, options.testTag) : null
     report(made, stored, test, keeper.path, options)
-    if (stored.problem !== null || hasFailed(test)) {
-      if (hasFailed(test)) warn(afterFailedTest(config, itemIdOf(made.item)))
-      return 1
-    }
-    return test?.delivered !== true && isRequested(options) ? 1 : 0
+    if (hasFailed(test)) warn(afterFailedTest(config, itemIdOf(made.item)))
+    const mayLack = options.testTag === undefined && !hasFailed(test)
+    return stored.problem === null && (test?.delivered === true || mayLack) ? 0 : 1
   })
 }
 
@@ -83,7 +81,7 @@ const NAMED = 5
  */
 async function warnOfSame(within: AskWithin<WebhooksApi>, url: string, own: string): Promise<void> {
   const items = await within(LIST_MS, (api) => api.list()).catch(() => [])
-  const others = items.filter((item) => isSameUrl(textOf(item, 'url'), url) && itemIdOf(item) !== own)
+  const others = items.filter((item) => hrefOf(textOf(item, 'url')) === hrefOf(url) && itemIdOf(item) !== own)
   if (others.length === 0) return
   const ids = others.flatMap((item) => itemIdOf(item) ?? []).slice(0, NAMED)
   const named = ids.map((id) => cut(visible(id), 100)).join(', ')
@@ -95,21 +93,13 @@ async function warnOfSame(within: AskWithin<WebhooksApi>, url: string, own: stri
   )
 }
 
-function isSameUrl(one: string | null, other: string): boolean {
-  return one !== null && hrefOf(one) === hrefOf(other)
-}
-
-function hrefOf(url: string): string {
-  return URL.parse(url)?.href ?? url
+function hrefOf(url: string | null): string | null {
+  return url === null ? null : (URL.parse(url)?.href ?? url)
 }
 
 /** Whether a test was sent and is over, undelivered; one that the service still tries is neither. */
 function hasFailed(test: TriedOut | null): boolean {
   return test !== null && !test.delivered && !test.pending
-}
-
-function isRequested({ testTag }: RegisterOptions): boolean {
-  return testTag !== undefined
 }
 
 /** The address of an endpoint. Throws `usage`. */

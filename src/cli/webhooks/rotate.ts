@@ -11,7 +11,14 @@ import { type SecretKeeper, keepSecret, withSecretKeeper } from './secrets.ts'
 import { type ServiceCommandOptions, beyondContract, isBeyondContract } from '../service/session.ts'
 import { print, warn } from '../context.ts'
 import { timeOf } from '../output.ts'
-import { type Removal, LIST, removeIfThere, todoOf, warnOfUnnamed, withWebhooks } from './subscriptions.ts'
+import {
+  type Removal,
+  removeIfThere,
+  reportRemoval,
+  todoOf,
+  unknownSubscription,
+  withWebhooks,
+} from './subscriptions.ts'
 import { type TriedOut, copyOf, printTest, refuseHostAlone, tryOut } from './register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
@@ -66,12 +73,7 @@ async function find(api: WebhooksApi, id: string): Promise<Item> {
   const items = await beyondContract(what, api.list())
   const old = items.find((item) => itemIdOf(item) === id)
   if (old !== undefined) return old
-  throw unknown(id)
-}
-
-function unknown(id: string): MirrorError {
-  const text = `the service has no webhook subscription ${id}; "patchmirror ${LIST}" shows what it has`
-  return new MirrorError('upstream_not_found', text)
+  throw unknownSubscription(id)
 }
 
 /** Deletes the old subscription; its secret is good until `until`, for what is on its way. */
@@ -128,28 +130,17 @@ async function finish(
       `there is no other secret: create one first with "patchmirror webhooks rotate ${id}"`,
     )
   await requireSuccessor(api, config, others, id, options)
-  const removal = await removeIfThere(api, id)
-  if (removal === 'gone' && own.length === 0) throw unknown(id)
-  const staying = others.flatMap(({ subscription }) => subscription ?? [])
-  const todo = removal === 'left' ? todoOf(id, staying) : null
+  const removed = await removeIfThere(api, id)
+  const hasSecret = own.length > 0
   keeper.replace(others)
   const last = lastUse(config, own)
   if (last !== null && Date.now() - last < GRACE_MS) {
     const ago = duration((Date.now() - last) / 1000)
     warn(`the old secret was last used ${ago} ago; deliveries that are tried again with it are refused from now on`)
   }
-  if (options.json === true)
-    print(
-      JSON.stringify({
-        deleted: removal === 'deleted' ? [id] : [],
-        secretRemoved: own.length > 0,
-        ...(todo !== null && { todo }),
-      }),
-    )
-  else print(endOf(id, todo === null, own.length > 0))
-  if (own.length === 0) warnOfUnnamed(config, id)
-  if (todo !== null) warn(todo)
-  return todo === null ? 0 : 1
+  const staying = others.flatMap(({ subscription }) => subscription ?? [])
+  const text = endOf(id, removed !== 'left', hasSecret)
+  return reportRemoval(config, { id, removed, hasSecret, staying, text }, options)
 }
 
 /** Says what became of a subscription, and of its secret only where one was stored. */

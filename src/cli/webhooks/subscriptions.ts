@@ -1,4 +1,4 @@
-import { withReads } from '../store-reads.ts'
+import { withReads } from '../../store/reads.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
@@ -90,7 +90,6 @@ const ENDS: Readonly<Record<Removal, string>> = {
 
 /** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. 1 when it is still there. */
 export function deleteWebhookCommand(id: string, options: ServiceCommandOptions): Promise<number> {
-  const what = `webhook subscription ${id}`
   return withWebhooks(options, async (api, config) => {
     const hasSecret = readKeptSecrets(config).some(({ subscription }) => subscription === id)
     const removed = hasSecret
@@ -100,22 +99,45 @@ export function deleteWebhookCommand(id: string, options: ServiceCommandOptions)
           return there
         })
       : await removeIfThere(api, id)
-    if (removed === 'gone' && !hasSecret)
-      throw new MirrorError('upstream_not_found', `the service has no ${what}; "patchmirror ${LIST}" shows what it has`)
-    const todo = removed === 'left' ? todoOf(id, othersOf(config, id)) : null
     const secret = hasSecret ? ', and its secret is gone from here' : ''
-    const deleted = removed === 'deleted' ? [id] : []
-    if (options.json === true)
-      print(JSON.stringify({ deleted, secretRemoved: hasSecret, ...(todo !== null && { todo }) }))
-    else print(`${what} ${ENDS[removed]}${secret}`)
-    if (todo !== null) warn(todo)
-    if (!hasSecret) warnOfUnnamed(config, id)
-    return todo === null ? 0 : 1
+    const text = `webhook subscription ${id} ${ENDS[removed]}${secret}`
+    return reportRemoval(config, { id, removed, hasSecret, staying: othersOf(config, id), text }, options)
   })
 }
 
+/** What became of a subscription, and whether its secret was stored here; `staying`: the subscriptions that remain; `text` says it. */
+interface Removed {
+  readonly id: string
+  readonly removed: Removal
+  readonly hasSecret: boolean
+  readonly staying: readonly string[]
+  readonly text: string
+}
+
+/** Prints what became of a subscription, and warns of what is left to do. Returns the exit code. Throws `upstream_not_found`. */
+export function reportRemoval(
+  config: Config,
+  { id, removed, hasSecret, staying, text }: Removed,
+  { json }: ServiceCommandOptions,
+): number {
+  if (removed === 'gone' && !hasSecret) throw unknownSubscription(id)
+  const todo = removed === 'left' ? todoOf(id, staying) : null
+  const deleted = removed === 'deleted' ? [id] : []
+  if (json === true) print(JSON.stringify({ deleted, secretRemoved: hasSecret, ...(todo !== null && { todo }) }))
+  else print(text)
+  if (!hasSecret) warnOfUnnamed(config, id)
+  if (todo !== null) warn(todo)
+  return todo === null ? 0 : 1
+}
+
+/** The error for a subscription that the service does not have. */
+export function unknownSubscription(id: string): MirrorError {
+  const text = `the service has no webhook subscription ${id}; "patchmirror ${LIST}" shows what it has`
+  return new MirrorError('upstream_not_found', text)
+}
+
 /** Warns where a stored secret may be that of a subscription, because it is not known whose it is. */
-export function warnOfUnnamed(config: Config, id: string): void {
+function warnOfUnnamed(config: Config, id: string): void {
   const unnamed = readKeptSecrets(config).filter(({ subscription }) => subscription === null)
   if (unnamed.length === 0) return
   const labels = unnamed.map(({ label }) => label).join(', ')

@@ -1,9 +1,9 @@
-import { isIP } from 'node:net'
 import { readPemFile } from './pem-files.ts'
 import { type Setting, type Parsed, absolutePath, textSetting } from './base.ts'
 import { isRegistryPlace } from './oci-reference.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
 import { UNIX_PEER } from '../../base/connections/limit.ts'
+import { readNetwork } from '../../base/connections/network.ts'
 import { parseScopeEntry } from '../../base/domain/osv-scope.ts'
 import { parsePattern } from '../../base/domain/patterns.ts'
 
@@ -71,14 +71,8 @@ export function network(): Setting<string> {
   const allowed = 'addresses or networks in CIDR form, or unix for connections of a socket in server.listen'
   return textSetting(allowed, '"10.0.0.0/8"', (value) => {
     if (value.trim() === UNIX_PEER) return { value: UNIX_PEER }
-    return isNetwork(value.trim()) ? { value: value.trim() } : { fault: 'is not an address or a network' }
+    return readNetwork(value.trim()) !== null ? { value: value.trim() } : { fault: 'is not an address or a network' }
   })
-}
-
-function isNetwork(text: string): boolean {
-  const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
-  return bits >= 0 && Number(prefix ?? 0) <= bits
 }
 
 const HOST = /^(\*|(\*\.)?[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*)$/i
@@ -88,7 +82,7 @@ export function trustedHost(): Setting<string> {
   const allowed = 'host names (*.corp.example for all below), addresses or networks in CIDR form'
   return textSetting(allowed, '"s3.internal", "10.0.0.0/8"', (value) => {
     const text = value.trim()
-    return isNetwork(text) || HOST.test(text)
+    return readNetwork(text) !== null || HOST.test(text)
       ? { value: text }
       : { fault: 'is not a host name, an address or a network; give no scheme, port or path' }
   })

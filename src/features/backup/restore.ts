@@ -15,6 +15,7 @@ import { createLedgerWriter } from '../../store/replication/ledger.ts'
 import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
 import { openBackup } from './read.ts'
 import { checkCopies } from './write.ts'
+import { closing } from '../../base/closing.ts'
 
 /** What is restored, and where to. */
 interface RestoreOptions {
@@ -163,13 +164,11 @@ function check(options: RestoreOptions, manifest: BackupManifest, staging: strin
 
 /** Changes a database, which is a single file afterwards. */
 function inOneFile<T>(db: Db, change: (db: Db) => T): T {
-  try {
+  return closing(db, () => {
     const result = change(db)
     db.pragma('journal_mode = DELETE')
     return result
-  } finally {
-    db.close()
-  }
+  })
 }
 
 /** Moves the files into the data folder, mirror.db last; removing the staging folder publishes them all at once. */

@@ -20,6 +20,7 @@ import { type Temporary, makeTemporary } from '../../store/temporary.ts'
 import { createZipWriter } from '../../archive/zip/writer.ts'
 import { type BackupFile, type BackupManifest, FILE_NAMES, MANIFEST, PIECE_BYTES, pieceName } from './format.ts'
 import { openBackup } from './read.ts'
+import { closing } from '../../base/closing.ts'
 
 /** What is backed up, and where to. */
 export interface BackupOptions {
@@ -99,7 +100,7 @@ type Described = Omit<BackupManifest, 'files'>
 async function copyAll(options: BackupOptions, staging: string): Promise<Described> {
   const { dataDir, isPrivate, secretFile, program, now } = options
   const inbox = openInboxReader(dataDir)
-  if (inbox !== null) await copyDatabase(inbox, inboxPath(staging)).finally(() => void inbox.close())
+  if (inbox !== null) await closing(inbox, () => copyDatabase(inbox, inboxPath(staging)))
   const local = join(dataDir, 'local.key')
   if (existsSync(local)) copyFileSync(local, join(staging, 'local.key'))
   if (existsSync(secretFile)) copyFileSync(secretFile, join(staging, 'webhook-secrets.json'))
@@ -113,7 +114,7 @@ type State = Pick<BackupManifest, 'identity' | 'digest' | 'sources'>
 async function copyMirror(dataDir: string, staging: string, isPrivate: boolean): Promise<State> {
   const db = openReader(dataDir)
   if (db === null) throw whyUnread(dataDir, `there is nothing to back up: ${dataDir} has no database`)
-  try {
+  return closing(db, async () => {
     db.exec('BEGIN') // the digest and the copy are of one snapshot
     const identity = createLedgerReader(db).readIdentity()
     const stored = isPrivate ? null : createCarriedReader(db).digestSources()
@@ -124,9 +125,7 @@ async function copyMirror(dataDir: string, staging: string, isPrivate: boolean):
     const state = { identity, digest, sources }
     checkCopies(staging, state)
     return state
-  } finally {
-    db.close()
-  }
+  })
 }
 
 /**

@@ -25,14 +25,8 @@ interface ChangesOptions extends LookupOptions {
   sbom?: string
 }
 
-/** The packages that are asked about; null: all. */
-interface AskedPackages {
-  readonly filter: PackageFilter
-  /** What they are taken from; null: they are named. */
-  readonly from: ListedPackages['from'] | null
-  /** Why an SBOM may not name all packages of the image that is meant; null: nothing says so, or none is read. */
-  readonly doubt: string | null
-}
+/** The packages that are asked about; null: all. `from` is null where they are named. */
+type AskedPackages = Omit<ListedPackages, 'from'> & { readonly from: ListedPackages['from'] | null }
 
 const LIMIT = 100
 

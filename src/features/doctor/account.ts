@@ -2,42 +2,20 @@ import type { Config } from '../../config/schema.ts'
 import { counted, nounOf } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
 import { withInbox } from '../../cli/webhooks/inbox-rows.ts'
-import { openReader } from '../../store/database/open.ts'
-import { createReads } from '../../store/reads.ts'
+import { withReads } from '../../store/reads.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
 import { webhooksApi } from '../../upstream/service-api.ts'
 import { type Item, itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
-import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
+import { type Finding, failure, fine, skipped, warning } from './check.ts'
 import { NO_UPSTREAM } from './network/checks.ts'
-import { type ServiceProbe, ON_THE_WAY } from './network/service.ts'
-import { type DoctorWorld, NO_SECRET, validSecrets } from './world.ts'
-
-/** Creates the checks of what the account subscribes to: images, and events. */
-export function accountChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
-  return [
-    {
-      name: 'subscriptions',
-      title: 'subscriptions that are understood',
-      needs: ['database', 'schema'],
-      run: () => subscriptions(config),
-    },
-    {
-      name: 'webhook',
-      title: 'webhook subscription of this mirror',
-      needs: [...ON_THE_WAY, 'service', 'credential', 'endpoint', 'database', 'schema'],
-      run: () => webhook(world, config, probe),
-    },
-  ]
-}
+import { type DoctorWorld, type Examined, NO_SECRET, type ServiceProbe, validSecrets } from './world.ts'
 
 /** Returns what the last complete look at the catalog found of the subscriptions. */
-function subscriptions({ data, catalog, upstream }: Config): Finding {
+export function subscriptions({ config: { data, catalog, upstream } }: Examined): Finding {
   if (upstream.apiRoot === null) return skipped(NO_UPSTREAM)
   if (catalog.scope === 'all') return skipped('catalog.scope is all: subscriptions are not needed')
-  const db = openReader(data.dir)
-  const run = db === null ? null : createReads(db).runs.readLatestWholeRun('catalog')
-  db?.close()
+  const run = withReads(data.dir, ({ runs }) => runs.readLatestWholeRun('catalog'))
   if (run === null) return skipped('the catalog was not synced yet')
   if (run.state !== 'complete' && run.state !== 'partial')
     return skipped(`run ${run.id} of the catalog is ${run.state}: which subscriptions are understood is not known`)
@@ -53,7 +31,8 @@ function subscriptions({ data, catalog, upstream }: Config): Finding {
 /** Statuses of a subscription to which the service sends nothing. */
 const DEAD = /^(disabled|inactive|paused|suspended|revoked|deleted|expired)$/i
 
-async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe): Promise<Finding> {
+/** Looks whether the service has the subscriptions whose secrets are here. */
+export async function webhook({ world, config, probe }: Examined): Promise<Finding> {
   const own = validSecrets(world, config)
   const isListed = probe.upstream.has('settings')
   if (own.length === 0) return isListed ? withoutSecret(world, config, probe) : skipped(NO_SECRET)

@@ -13,36 +13,13 @@ import { readPublicKey, readSigningKeys } from '../bundles/format/keys.ts'
 import { readCurrentViews, unreadVexIn } from '../scanners/store/generations.ts'
 import { createViewsInUse } from '../scanners/routes/generation.ts'
 import { checkViews } from '../scanners/views/check.ts'
-import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { listedFindings } from './listed.ts'
-import type { DoctorWorld } from './world.ts'
+import type { Examined } from './world.ts'
 import { readNamedFile } from '../../base/files.ts'
 
-/** Creates the checks of what the mirror reads and writes beside its database: boxes, keys, views. */
-export function carriedChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
-  return [
-    {
-      name: 'boxes',
-      title: 'inbox and outbox of bundles',
-      needs: ['settings', 'database', 'schema'],
-      run: () => boxes(world, config),
-    },
-    {
-      name: 'keys',
-      title: 'keys and certificates',
-      needs: ['settings', 'database', 'schema'],
-      run: () => keys(world, config),
-    },
-    {
-      name: 'views',
-      title: 'views for scanners',
-      needs: ['folder', 'database', 'schema'],
-      run: () => views(world, config),
-    },
-  ]
-}
-
-async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Looks whether the folders of bundles can be used. */
+export async function boxes({ world, config }: Examined): Promise<Finding> {
   const { inbox, outbox } = config.bundle
   const tag = watchedTag(config.bundle)
   const named = [
@@ -80,7 +57,8 @@ function folderFault(path: string): string | null {
 /** How long before its end a certificate is reported. */
 const SOON_MS = 14 * DAY_MS
 
-async function keys(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Looks at the files of keys and certificates, and at the keys of bundles. */
+export async function keys({ world, config }: Examined): Promise<Finding> {
   const { bundle, server, webhooks, secretFiles = {} } = config
   const files = [
     ...bundle.signingKeys,
@@ -149,7 +127,8 @@ function certificate(
   return [left < SOON_MS ? warning(valid, action) : fine(valid)]
 }
 
-async function views(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Looks whether what scanners read is there and sound. */
+export async function views({ world, config }: Examined): Promise<Finding> {
   if (!config.views.bucket && !config.views.vex && !config.views.query) return skipped('views are switched off')
   const repair = 'Build them again: "patchmirror doctor --data --repair".'
   const faults = checkViews(config.data.dir)

@@ -1,37 +1,19 @@
 import { existsSync, lstatSync, readdirSync, rmdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Config } from '../../config/schema.ts'
 import { shownBytes } from '../../base/disk-space.ts'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFolder } from '../../base/files.ts'
 import { closedAt } from '../../store/database/faults.ts'
 import { describeLocks, probeLocks, warnOfLocalLocks } from '../../store/lock-effect.ts'
 import { databasePath } from '../../store/database/open.ts'
-import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
-import type { DoctorWorld } from './world.ts'
-
-/** Creates the checks of the data folder: its rights, its file system, its free space. */
-export function folderChecks(world: DoctorWorld, { data: { dir } }: Config): DoctorCheck[] {
-  return [
-    {
-      name: 'folder',
-      title: 'data folder and its rights',
-      needs: [],
-      run: () => rights(dir, world),
-    },
-    {
-      name: 'file-system',
-      title: 'file system of the data folder',
-      needs: ['folder'],
-      run: () => fileSystem(dir, world),
-    },
-    { name: 'disk', title: 'free space', needs: ['folder'], run: () => space(dir, world) },
-  ]
-}
+import { type Finding, failure, fine, skipped, warning } from './check.ts'
+import type { Examined } from './world.ts'
 
 const NO_FOLDER = 'the data folder does not exist yet'
 
-function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
+/** Tries whether this user can work in the data folder, and others cannot. */
+export function rights({ world, config }: Examined): Finding {
+  const { dir } = config.data
   const action = `Make ${dir} (data.dir) a folder that this user may read and write, on a disk that is not mounted read-only, or set data.dir to another one.`
   try {
     isPresent(dir)
@@ -46,7 +28,7 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
       : failure(`${dir} does not exist, and cannot be made: ${why}`, action)
   }
   if (!statSync(dir).isDirectory()) return failure(`${dir} is not a folder`, action)
-  const { state, reason } = probeStorage(dir, true)
+  const { state, reason } = world.probeStorage(dir, true)
   if (state === 'failing') return failure(reason ?? `${dir} cannot be written to`, action)
   refuseClosed(dir)
   const locks = describeLocks(dir, probeLocks(dir))
@@ -138,11 +120,13 @@ const PASSING_TYPES: Readonly<Record<number, string>> = {
   0x858458f6: 'ramfs',
 }
 
-function fileSystem(dir: string, { fileSystemType }: DoctorWorld): Finding {
+/** Names a file system that a database should not be on. */
+export function fileSystem({ world, config }: Examined): Finding {
+  const { dir } = config.data
   if (!existsSync(dir)) return skipped(NO_FOLDER)
   let type: number
   try {
-    type = fileSystemType(dir) >>> 0
+    type = world.fileSystemType(dir) >>> 0
   } catch (error) {
     return skipped(`this system does not report it (${messageOf(error)})`)
   }
@@ -164,9 +148,11 @@ function fileSystem(dir: string, { fileSystemType }: DoctorWorld): Finding {
 /** Free bytes below which the next full sync may not find room, beside the size of the database itself. */
 const LOW_BYTES = 100_000_000
 
-function space(dir: string, { probeStorage }: DoctorWorld): Finding {
+/** Compares the free space with what the next run may need. */
+export function space({ world, config }: Examined): Finding {
+  const { dir } = config.data
   if (!existsSync(dir)) return skipped(NO_FOLDER)
-  const { state, reason, freeBytes } = probeStorage(dir, true)
+  const { state, reason, freeBytes } = world.probeStorage(dir, true)
   if (state !== 'ok')
     return failure(
       reason ?? `the disk of ${dir} is full`,

@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import type { Config } from '../../config/schema.ts'
 import { damageAdvice, lossAdvice, lostDatabase } from '../../store/database/faults.ts'
 import { lossBesideDaemon } from '../../store/database/loss.ts'
 import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile } from '../../store/database/unread.ts'
@@ -7,37 +6,14 @@ import { unknownAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
 import { isKnown, newestOf, whyUnknown } from '../../store/database/schema/schema.ts'
 import { hasServed, lockHolder, servingDaemon } from '../../store/database/lock.ts'
-import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
-import type { DoctorWorld } from './world.ts'
+import { type Finding, failure, fine, skipped, warning } from './check.ts'
+import type { Examined } from './world.ts'
 
 const NONE = 'there is no database yet: the first sync, import or start makes it'
 
-/** Creates the checks of the databases and of who uses them. */
-export function databaseChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
+/** Looks at the structure of the databases. */
+export function soundness({ config }: Examined): Finding {
   const { dir } = config.data
-  return [
-    {
-      name: 'database',
-      title: 'quick check of the databases',
-      needs: ['folder'],
-      run: () => soundness(dir),
-    },
-    {
-      name: 'schema',
-      title: 'schema of the databases',
-      needs: ['database'],
-      run: () => schema(dir),
-    },
-    {
-      name: 'lock',
-      title: 'who uses the data folder',
-      needs: ['folder'],
-      run: () => lock(world, config),
-    },
-  ]
-}
-
-function soundness(dir: string): Finding {
   const loss = lossBesideDaemon(dir)
   if (loss !== null) return failure(`mirror.db: ${lostDatabase(dir, loss).message}`, lossAdvice(dir, loss))
   const missing = describeMissing(dir)
@@ -55,7 +31,9 @@ function soundness(dir: string): Finding {
   )
 }
 
-function schema(dir: string): Finding {
+/** Looks whether this program opens the databases. */
+export function schema({ config }: Examined): Finding {
+  const { dir } = config.data
   const databases = inspectDatabases(dir, { quick: false })
   if (databases.length === 0) return skipped(NONE)
   const of = (one: (typeof databases)[number]): string =>
@@ -76,14 +54,14 @@ function schema(dir: string): Finding {
 }
 
 /** Compares the lock of the daemon with who answers at its address. */
-async function lock({ findDaemon }: DoctorWorld, config: Config): Promise<Finding> {
+export async function lock({ world, config }: Examined): Promise<Finding> {
   const { dir } = config.data
   const serving = lockHolder(dir, 'serve')
   const known = servingDaemon(dir)
   const writer = lockHolder(dir, 'sync')
   const writing = writer === null ? '' : `; ${writer} is writing (a sync or an import)`
   const port = known === null || known.port === 0 ? null : known.port
-  const answering = await findDaemon(config, port)
+  const answering = await world.findDaemon(config, port)
   const address = 'server.listen'
   if (serving === null) {
     if (answering === null && !hasServed(dir))

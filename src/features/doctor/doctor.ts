@@ -1,19 +1,15 @@
-import type { Config } from '../../config/schema.ts'
-import { compareSettings } from '../../config/running/compare.ts'
-import { daemonSettings } from '../../store/database/daemon-settings.ts'
-import { isLocked } from '../../store/database/lock.ts'
-import { accountChecks } from './account.ts'
-import { carriedChecks } from './carried.ts'
-import { type CheckResult, type DoctorCheck, type Finding, fine, runChecks, skipped, warning } from './check.ts'
-import { fleetChecks } from './fleet.ts'
-import { databaseChecks } from './database.ts'
-import { folderChecks } from './data-folder.ts'
+import { subscriptions, webhook } from './account.ts'
+import { boxes, keys, views } from './carried.ts'
+import { type CheckResult, type DoctorCheck, runChecks } from './check.ts'
+import { fleetStore, member } from './fleet.ts'
+import { lock, schema, soundness } from './database.ts'
+import { fileSystem, rights, space } from './data-folder.ts'
 import { networkChecks } from './network/checks.ts'
-import { type ServiceProbe, openProbe, serviceChecks } from './network/service.ts'
-import { programChecks } from './program.ts'
-import { receiverChecks } from './receivers.ts'
-import { sourceChecks } from './sources.ts'
-import type { DoctorWorld } from './world.ts'
+import { clock, credential, openProbe, rate, service } from './network/service.ts'
+import { nodeVersion, settings, settingsInUse } from './program.ts'
+import { deadLetters, edge, endpoint, relay } from './receivers.ts'
+import { damage, dates, sources } from './sources.ts'
+import type { DoctorWorld, Examined } from './world.ts'
 
 /**
  * Examines the whole mirror, with or without a running daemon: reads alone, but for a small file that is written into the
@@ -21,58 +17,61 @@ import type { DoctorWorld } from './world.ts'
  */
 export async function examineMirror(world: DoctorWorld): Promise<CheckResult[]> {
   const { loaded, timeoutMs } = world
-  const program = programChecks(world)
+  const program: DoctorCheck[] = [
+    checkOf('settings', 'settings and the files that they name', [], () => settings(world)),
+    checkOf('node', 'version of Node.js', [], () => nodeVersion(world)),
+  ]
   if (loaded === null) return runChecks(program, timeoutMs)
-  const probe = openProbe(world, loaded.config)
+  const { config } = loaded
+  const probe = openProbe(world, config)
   try {
-    return await runChecks([...program, ...mirrorChecks(world, loaded.config, probe)], timeoutMs)
+    return await runChecks([...program, ...mirrorChecks({ world, config, probe })], timeoutMs)
   } finally {
     await probe.upstream.close()
   }
 }
 
-function mirrorChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
-  const network = [...networkChecks(world, config), ...serviceChecks(world, config, probe)]
+const DATA = ['database', 'schema']
+const ON_THE_WAY = ['settings', 'proxy', 'dns', 'tcp', 'tls']
+const SERVICE = [...ON_THE_WAY, 'service']
+
+/** Returns the checks of a mirror whose settings can be read, in their order. */
+export function mirrorChecks(examined: Examined): DoctorCheck[] {
+  const { world, config } = examined
+  const check = (name: string, title: string, needs: readonly string[], look: Look): DoctorCheck =>
+    checkOf(name, title, needs, () => look(examined))
   return [
-    ...folderChecks(world, config),
-    ...databaseChecks(world, config),
-    ...settingsInUseChecks(config),
-    ...network,
-    ...receiverChecks(world, config),
-    ...accountChecks(world, config, probe),
-    ...sourceChecks(world, config),
-    ...carriedChecks(world, config),
-    ...fleetChecks(world, config),
+    check('folder', 'data folder and its rights', [], rights),
+    check('file-system', 'file system of the data folder', ['folder'], fileSystem),
+    check('disk', 'free space', ['folder'], space),
+    check('database', 'quick check of the databases', ['folder'], soundness),
+    check('schema', 'schema of the databases', ['database'], schema),
+    check('lock', 'who uses the data folder', ['folder'], lock),
+    check('settings-in-use', 'settings of the running daemon', ['settings', 'folder'], settingsInUse),
+    ...networkChecks(world, config),
+    check('service', 'answer of the service', ON_THE_WAY, service),
+    check('clock', "clock against upstream's Date", SERVICE, clock),
+    check('credential', 'credential and what it may read', SERVICE, credential),
+    check('rate', 'rate limit of the service', SERVICE, rate),
+    check('endpoint', 'webhook endpoint', ['settings', 'lock'], endpoint),
+    check('relay', 'targets of the relay', ['settings', ...DATA], relay),
+    check('dead-letters', 'events that were given up', ['settings', ...DATA], deadLetters),
+    check('edge', 'caches in front of this mirror', ['settings', ...DATA], edge),
+    check('subscriptions', 'subscriptions that are understood', DATA, subscriptions),
+    check('webhook', 'webhook subscription of this mirror', [...SERVICE, 'credential', 'endpoint', ...DATA], webhook),
+    check('sources', 'last run and age of each source', [...SERVICE, 'credential', ...DATA], sources),
+    check('dates', 'dates of the newest snapshots', ['clock', ...DATA], dates),
+    check('damage', 'damage that the last verification found', ['disk', ...DATA], damage),
+    check('boxes', 'inbox and outbox of bundles', ['settings', ...DATA], boxes),
+    check('keys', 'keys and certificates', ['settings', ...DATA], keys),
+    check('views', 'views for scanners', ['folder', ...DATA], views),
+    check('fleet-store', 'object store of the fleet', ['settings'], fleetStore),
+    check('fleet', 'this mirror in the fleet', ['settings', ...DATA], member),
   ]
 }
 
-/** Creates the check of the settings that the running daemon uses. */
-function settingsInUseChecks(config: Config): DoctorCheck[] {
-  return [
-    {
-      name: 'settings-in-use',
-      title: 'settings of the running daemon',
-      needs: ['settings', 'folder'],
-      run: () => compare(config),
-    },
-  ]
-}
+type Look = (examined: Examined) => ReturnType<DoctorCheck['run']>
 
-function compare(config: Config): Finding {
-  const { dir } = config.data
-  if (!isLocked(dir, 'serve')) return skipped('no daemon serves this data folder')
-  const used = daemonSettings(dir)
-  if (used === null)
-    return skipped('the daemon did not say which settings it uses: it is starting, its disk is full, or it is the demo')
-  const { reload, restart } = compareSettings(used, config)
-  if (reload.length + restart.length === 0) return fine('the daemon uses the settings as they are')
-  const parts = [
-    ...(reload.length === 0 ? [] : [`${reload.join(', ')} (in force after "patchmirror config --reload")`]),
-    ...(restart.length === 0 ? [] : [`${restart.join(', ')} (in force only after a restart)`]),
-  ]
-  return warning(
-    `the running daemon uses other values than the settings have now: ${parts.join('; ')}`,
-    `${restart.length === 0 ? 'Run "patchmirror config --reload"' : 'Restart the daemon'}. ` +
-      'If the daemon gets variables that this command did not, as from a unit, run the doctor with the same ones.',
-  )
+function checkOf(name: string, title: string, needs: readonly string[], run: DoctorCheck['run']): DoctorCheck {
+  return { name, title, needs, run }
 }

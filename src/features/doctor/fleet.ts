@@ -1,34 +1,15 @@
-import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
 import { toIso } from '../../base/time.ts'
 import { fleetTrust } from '../bundles/format/keys.ts'
 import { inspectStore } from '../fleet/generations/inspect.ts'
 import { type StoredLease, endOf, fetchLease } from '../fleet/lease/lease.ts'
 import { openObjectStore } from '../fleet/objects/open-store.ts'
-import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { listedFindings } from './listed.ts'
-import type { DoctorWorld } from './world.ts'
+import type { Examined } from './world.ts'
 
-/** Creates the checks of the fleet that this mirror belongs to. They only read the object store. */
-export function fleetChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
-  return [
-    {
-      name: 'fleet-store',
-      title: 'object store of the fleet',
-      needs: ['settings'],
-      run: () => store(world, config),
-    },
-    {
-      name: 'fleet',
-      title: 'this mirror in the fleet',
-      needs: ['settings', 'database', 'schema'],
-      run: () => member(world, config),
-    },
-  ]
-}
-
-/** Whether the newest generation can be read and is trusted, the store lost nothing that is known, and a mirror leads. */
-async function store(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Looks whether the newest generation can be read and is trusted, the store lost nothing that is known, and a mirror leads. */
+export async function fleetStore({ world, config }: Omit<Examined, 'probe'>): Promise<Finding> {
   const { fleet } = config
   if (fleet.url === null) return skipped('fleet.url is not set')
   const objects = await openObjectStore(fleet)
@@ -67,8 +48,8 @@ function leadership({ lease, writtenAt }: StoredLease, isSoleWriter: boolean, no
   )
 }
 
-/** What the daemon says of itself as a member of the fleet. */
-async function member(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Returns what the daemon says of itself as a member of the fleet. */
+export async function member({ world, config }: Examined): Promise<Finding> {
   if (config.fleet.url === null) return skipped('fleet.url is not set')
   const status = await world.readStatus(config)
   const state = status?.fleet ?? null

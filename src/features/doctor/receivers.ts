@@ -6,46 +6,17 @@ import { endpointsOf } from '../../config/kinds/webhooks.ts'
 import { agentName } from '../../upstream/client.ts'
 import { networkError } from '../../upstream/http/response.ts'
 import { servingDaemon } from '../../store/database/lock.ts'
-import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { findingOf, listedFindings, listedFor } from './listed.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
-import { type DoctorWorld, NO_SECRET, type PathAnswer, validSecrets } from './world.ts'
+import { type DoctorWorld, type Examined, NO_SECRET, type PathAnswer, validSecrets } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
 import { connectTimeoutOf } from '../../upstream/http/transport.ts'
 
-/** Creates the checks of where events arrive, of where they are passed on to, and of caches. */
-export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
-  return [
-    {
-      name: 'endpoint',
-      title: 'webhook endpoint',
-      needs: ['settings', 'lock'],
-      run: () => endpoint(world, config),
-    },
-    {
-      name: 'relay',
-      title: 'targets of the relay',
-      needs: ['settings', 'database', 'schema'],
-      run: () => relay(world, config),
-    },
-    {
-      name: 'dead-letters',
-      title: 'events that were given up',
-      needs: ['settings', 'database', 'schema'],
-      run: () => deadLetters(world, config),
-    },
-    {
-      name: 'edge',
-      title: 'caches in front of this mirror',
-      needs: ['settings', 'database', 'schema'],
-      run: () => edge(world, config),
-    },
-  ]
-}
-
 const PASS_ON = 'Pass this path on to the daemon in the reverse proxy (POST and OPTIONS), or correct server.publicUrl.'
 
-async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Asks the endpoints of deliveries where clients find them. */
+export async function endpoint({ world, config }: Examined): Promise<Finding> {
   const { server, webhooks, data } = config
   if (validSecrets(world, config).length === 0) return skipped(NO_SECRET)
   if (servingDaemon(data.dir) === null) return skipped('no daemon is running, so no endpoint is open')
@@ -78,8 +49,8 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
   return worst(await Promise.all(findings), skipped('there is no endpoint'))
 }
 
-/** What the list of problems has of the targets, and whether the hosts of the others accept connections. */
-async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Returns what the list of problems has of the targets, and whether the hosts of the others accept connections. */
+export async function relay({ world, config }: Examined): Promise<Finding> {
   const status = await world.readStatus(config)
   const listed = listedFor('relay', status, config, world.now())
   const troubled = status?.relay.filter(({ state }) => state !== 'ok').map(({ target }) => target) ?? []
@@ -105,15 +76,16 @@ async function probeTarget(world: DoctorWorld, config: Config, target: NamedTarg
 
 const NONE_WAITS = 'no event that was given up waits for a decision'
 
-/** What the list of problems has of webhooks: events that nothing handles until somebody decides, and events that stay away. */
-async function deadLetters(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Returns what the list of problems has of webhooks: events that nothing handles until somebody decides, and events that stay away. */
+export async function deadLetters({ world, config }: Examined): Promise<Finding> {
   const status = await world.readStatus(config)
   const listed = listedFindings(world, config, status, 'dead-letters')
   if (status === null || status.webhooks?.counts === null) return worst(listed, skipped('deliveries cannot be counted'))
   return worst(listed, status.webhooks === undefined ? skipped('no delivery is stored') : fine(NONE_WAITS))
 }
 
-async function edge(world: DoctorWorld, config: Config): Promise<Finding> {
+/** Returns what the daemon says of the caches that it purges. */
+export async function edge({ world, config }: Examined): Promise<Finding> {
   const status = await world.readStatus(config)
   const caches = status?.edge ?? []
   const sound = fine(caches.map(({ id, state }) => `${id}: ${state}`).join(', '))

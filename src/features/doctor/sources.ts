@@ -1,69 +1,48 @@
 import type { MirrorProblem } from '../../server/status/problem.ts'
-import type { Config } from '../../config/schema.ts'
 import { counted } from '../../base/text.ts'
 import { ownsResource } from '../../base/domain/resources.ts'
 import { REASON_FACTS } from '../../base/domain/run-facts.ts'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import type { SourceStatus } from '../../base/reports/sources.ts'
-import { openReader } from '../../store/database/open.ts'
-import { type Reads, createReads } from '../../store/reads.ts'
+import { type Reads, withReads } from '../../store/reads.ts'
 import type { Run, RunFacts } from '../../store/runs/runs.ts'
-import { type DoctorCheck, type Finding, fine, skipped, warning, worst } from './check.ts'
+import { type Finding, fine, skipped, warning, worst } from './check.ts'
 import { findingOf, listedFindings, listedFor } from './listed.ts'
-import { ON_THE_WAY } from './network/service.ts'
-import type { DoctorWorld } from './world.ts'
+import type { Examined } from './world.ts'
 
 const NOTHING = 'nothing is mirrored yet'
 
-/** Creates the checks of what is mirrored: how the last runs ended, how old each source is, and what is damaged. */
-export function sourceChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
-  return [
-    {
-      name: 'sources',
-      title: 'last run and age of each source',
-      needs: [...ON_THE_WAY, 'service', 'credential', 'database', 'schema'],
-      run: () => sources(world, config),
-    },
-    {
-      name: 'dates',
-      title: 'dates of the newest snapshots',
-      needs: ['clock', 'database', 'schema'],
-      run: () => listed(world, config, 'dates', 'no snapshot lies in the future'),
-    },
-    {
-      name: 'damage',
-      title: 'damage that the last verification found',
-      needs: ['disk', 'database', 'schema'],
-      run: () => listed(world, config, 'damage', 'none is known; "patchmirror doctor --data" checks the contents'),
-    },
-  ]
+/** Looks whether a snapshot lies in the future. */
+export function dates(examined: Examined): Promise<Finding> {
+  return listed(examined, 'dates', 'no snapshot lies in the future')
 }
 
-async function listed(world: DoctorWorld, config: Config, check: 'dates' | 'damage', sound: string): Promise<Finding> {
+/** Returns what the last verification found. */
+export function damage(examined: Examined): Promise<Finding> {
+  return listed(examined, 'damage', 'none is known; "patchmirror doctor --data" checks the contents')
+}
+
+async function listed({ world, config }: Examined, check: 'dates' | 'damage', sound: string): Promise<Finding> {
   const status = await world.readStatus(config)
   if (status === null) return skipped(NOTHING)
   return worst(listedFindings(world, config, status, check), fine(sound))
 }
 
 /** Says what is wrong with the sources, and what only the database has: reasons of a partial run, and refused paths. */
-async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
+export async function sources({ world, config }: Examined): Promise<Finding> {
   const status = await world.readStatus(config)
-  const db = openReader(config.data.dir)
-  if (status === null || db === null) return skipped(NOTHING)
-  try {
-    const reads = createReads(db)
+  if (status === null) return skipped(NOTHING)
+  const found = withReads(config.data.dir, (reads) => {
     const problems = listedFor('sources', status, config, world.now())
     const named = new Set(problems.flatMap(({ subject }) => subject.split(', ')))
     const sound = status.sources.filter(({ name }) => !named.has(name)).map(soundSource)
-    const findings = [
+    return [
       ...problems.flatMap((one) => ofProblem(one, reads)),
       ...status.sources.flatMap(({ name }) => ofForbidden(name, reads)),
       ...sound,
     ]
-    return worst(findings, skipped(NOTHING))
-  } finally {
-    db.close()
-  }
+  })
+  return worst(found ?? [], skipped(NOTHING))
 }
 
 function soundSource({ name, state }: SourceStatus): Finding {

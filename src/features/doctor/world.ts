@@ -1,6 +1,8 @@
 import type { Status } from '../../base/reports/status.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import type { unknownQuota } from '../../upstream/http/quota.ts'
+import type { Upstream } from '../../upstream/surfaces.ts'
 import type { StorageState } from '../../base/reports/storage.ts'
 import { type KeptSecret, isValidAt } from '../../webhooks/receive/secret-file.ts'
 
@@ -44,6 +46,26 @@ export interface DoctorWorld {
   readonly readStatus: (config: Config) => Promise<Status | null>
   /** Returns the webhook secrets that are stored: those of the settings alone where the file cannot be used, which the status says. */
   readonly readSecrets: (config: Config) => readonly KnownSecret[]
+}
+
+/** The service as the doctor asks it, and what the headers of its responses say. */
+export interface ServiceProbe {
+  readonly upstream: Upstream
+  /** By how much upstream's clock is ahead, milliseconds; null: no response had a date. */
+  clock: number | null
+  /** What the responses say of the rate limit. */
+  readonly quota: ReturnType<typeof unknownQuota>
+  /** Why the service refuses further requests for now; null: it does not, or for the credential. */
+  refusal: string | null
+  /** Whether it limits requests because the credential was refused before: its limits say nothing about rates then. */
+  isKeyLimited: boolean
+}
+
+/** What the checks examine: the mirror with its settings, and the service. */
+export interface Examined {
+  readonly world: DoctorWorld
+  readonly config: Config
+  readonly probe: ServiceProbe
 }
 
 /** Returns the webhook secrets that are valid now. */

@@ -29,7 +29,7 @@ import { whyGenerationRefused } from './generations/format/refusals.ts'
 import { hasItsContent } from './generations/position.ts'
 
 /** Settings of a fleet that a running thread takes over. */
-export type LiveFleetSettings = Pick<Config['fleet'], 'pollSeconds' | 'maxLagSeconds' | 'leaseSeconds' | 'keepDays'>
+type LiveFleetSettings = Pick<Config['fleet'], 'pollSeconds' | 'maxLagSeconds' | 'leaseSeconds' | 'keepDays'>
 
 /** Start data of the thread of a fleet. */
 export interface FleetStart {
@@ -42,9 +42,13 @@ export interface FleetStart {
 }
 
 export type ToFleet =
+  /** The store was committed to: if this mirror leads, what is new is to be published. `isLast`: no other commit is expected soon. */
   | { readonly type: 'committed'; readonly isLast: boolean }
+  /** This generation is about to be published. */
   | { readonly type: 'look'; readonly generation: number }
+  /** This generation is served, and the newest should have been for so many seconds. */
   | { readonly type: 'served'; readonly generation: number; readonly lagSeconds: number | null }
+  /** These settings are in force. */
   | { readonly type: 'settings'; readonly settings: LiveFleetSettings }
   | StopMessage
 

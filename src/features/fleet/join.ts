@@ -4,10 +4,10 @@ import { FLEET_PAUSED } from '../../base/domain/status.ts'
 import type { NodeReport } from './turn.ts'
 import { type GatedReads, gateReads } from '../../store/gated-reads.ts'
 import type { Gate, GateParts } from '../../daemon/feature.ts'
-import { supervise } from '../../base/threads/supervisor.ts'
+import { type Supervisor, supervise } from '../../base/threads/supervisor.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { type FleetKnowledge, deliveryRefusal, dueAt, fleetStatusOf, nothingKnown, waitOf } from './knowledge.ts'
-import type { FleetStart, FromFleet, LiveFleetSettings, ToFleet } from './fleet.worker.ts'
+import type { FleetStart, FromFleet, ToFleet } from './fleet.worker.ts'
 import { addressForMirrors, lookRoute } from './look/route.ts'
 import { type KeyTrust, fleetTrust } from '../bundles/format/keys.ts'
 
@@ -24,10 +24,10 @@ export function joinFleet(parts: GateParts): Gate | null {
  * the store it serves what it has.
  */
 function startFleet(options: GateParts): Gate {
-  const { config, version, log, now, onLead } = options
+  const { config, log, now, onLead } = options
   const reads = gateReads(options.reads)
   const known = nothingKnown()
-  let thread: FleetThread | null = null
+  let thread: Supervisor<ToFleet> | null = null
   let led = false
   let keys: KeyTrust | null = null
   const trust = (): KeyTrust => (keys ??= fleetTrust(config, now))
@@ -44,7 +44,7 @@ function startFleet(options: GateParts): Gate {
   const commit = (isLast: boolean): void => {
     stored = reads.newest()
     noteHolding(parts)
-    thread?.committed(isLast)
+    thread?.post({ type: 'committed', isLast })
   }
   const watch = setInterval(() => {
     tell()
@@ -57,29 +57,39 @@ function startFleet(options: GateParts): Gate {
     committed: commit,
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
-    plugins: [lookRoute({ known, trust, look: (one) => thread?.look(one) })],
+    plugins: [lookRoute({ known, trust, look: (generation) => thread?.post({ type: 'look', generation }) })],
     begin(listening) {
-      const { fleet, bundle, catalog, data, upstream, server } = config
-      thread = startFleetThread({
-        config: { fleet, bundle, catalog, data, upstream: { ...upstream, apiKey: null, token: null } },
-        version,
-        url: server.publicUrl ?? listening,
-        address: addressForMirrors(config, listening),
-        onReport(message) {
+      const start = startOf(options, listening)
+      thread = supervise<ToFleet, FromFleet>({
+        file: workerFile('fleet.worker', import.meta.url),
+        data: () => start,
+        limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
+        stopTimeoutMs: STOP_TIMEOUT_MS,
+        onMessage(message) {
           noteMessage(parts, message)
           tell()
           const { served, lagSeconds } = fleetStatusOf(parts, led)
-          thread?.served(served, lagSeconds)
+          thread?.post({ type: 'served', generation: served, lagSeconds })
         },
-        onFault: (message) => noteFault(parts, message),
+        onFailed: (message) => noteFault(parts, `${message}; it is tried again`),
       })
     },
-    apply: () => thread?.apply({ ...config.fleet }),
+    apply: () => thread?.post({ type: 'settings', settings: { ...config.fleet } }),
     async close() {
       clearInterval(watch)
       if (known.activation !== null) clearTimeout(known.activation)
-      await thread?.close()
+      await thread?.stop()
     },
+  }
+}
+
+function startOf({ config, version }: GateParts, listening: string): FleetStart {
+  const { fleet, bundle, catalog, data, upstream, server } = config
+  return {
+    config: { fleet, bundle, catalog, data, upstream: { ...upstream, apiKey: null, token: null } },
+    version,
+    url: server.publicUrl ?? listening,
+    address: addressForMirrors(config, listening),
   }
 }
 
@@ -97,6 +107,9 @@ function noteFault({ known, now, log }: Parts, message: string): void {
   known.failingSince ??= now()
   log.error({}, `fleet: ${message}`)
 }
+
+/** How long the work in progress may take to end, milliseconds: everything is repeatable. */
+const STOP_TIMEOUT_MS = 5_000
 
 /** How often the end of the own lease and commits of other processes are looked for, milliseconds. */
 const WATCH_MS = 1_000
@@ -187,48 +200,4 @@ function logUnnotified(log: Pick<Logger, 'info'>, before: string | null, unnotif
   if (unnotified === null)
     log.info({}, 'fleet: all other mirrors are notified of generations before they are published')
   else log.info({}, `fleet: not all other mirrors can be notified of generations, ${unnotified}`)
-}
-
-/** The thread of a fleet as the rest of the program sees it. */
-interface FleetThread {
-  /** The store was committed to: if this mirror leads, what is new is to be published. `isLast`: no other commit is expected soon. */
-  committed(isLast: boolean): void
-  /** This generation is about to be published. */
-  look(generation: number): void
-  /** This generation is served, and the newest should have been for so many seconds. */
-  served(generation: number, lagSeconds: number | null): void
-  /** Takes these settings over. */
-  apply(settings: LiveFleetSettings): void
-  /** Gives the lease back and stops the thread. */
-  close(): Promise<void>
-}
-
-/** What the thread is started with, and whom it tells. */
-interface FleetThreadDeps extends FleetStart {
-  readonly onReport: (message: FromFleet) => void
-  /** The thread could not start or ended by an error; it is replaced. */
-  readonly onFault: (message: string) => void
-}
-
-/** How long the work in progress may take to end, milliseconds: everything is repeatable. */
-const STOP_TIMEOUT_MS = 5_000
-
-/** Starts the thread. Never throws: a thread that ends is reported and replaced. */
-function startFleetThread(deps: FleetThreadDeps): FleetThread {
-  const { onReport, onFault, config, version, url, address } = deps
-  const supervisor = supervise<ToFleet, FromFleet>({
-    file: workerFile('fleet.worker', import.meta.url),
-    data: () => ({ config, version, url, address }) satisfies FleetStart,
-    limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
-    stopTimeoutMs: STOP_TIMEOUT_MS,
-    onMessage: onReport,
-    onFailed: (message) => onFault(`${message}; it is tried again`),
-  })
-  return {
-    committed: (isLast) => supervisor.post({ type: 'committed', isLast }),
-    look: (generation) => supervisor.post({ type: 'look', generation }),
-    served: (generation, lagSeconds) => supervisor.post({ type: 'served', generation, lagSeconds }),
-    apply: (settings) => supervisor.post({ type: 'settings', settings }),
-    close: () => supervisor.stop(),
-  }
 }

@@ -1,10 +1,9 @@
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
-import type { Reads } from '../../store/reads.ts'
+import { type Reads, withReads } from '../../store/reads.ts'
 import { readCurrentViews, readNamedViews } from '../scanners/store/generations.ts'
 import { derivedVendors } from '../scanners/views/osv/ecosystems.ts'
 import { isServed, note } from '../../cli/context.ts'
-import { withReads } from '../../cli/store-reads.ts'
 import { makeViews, openSound } from '../scanners/cli/export-db.ts'
 
 /** A lookup needs the index of packages, and it is to be built first. */

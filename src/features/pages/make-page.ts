@@ -46,6 +46,7 @@ import { loadBundles } from './pages/transfer/bundles.ts'
 import { loadFleet } from './pages/transfer/fleet.ts'
 import { loadDeliveries } from './pages/transfer/deliveries.ts'
 import { loadRelay } from './pages/transfer/relay.ts'
+import { closing } from '../../base/closing.ts'
 
 /** Creates the function that makes pages one after the other, each from one snapshot of the store. */
 export function createPageMaker(data: PagesData, openReads: () => ShortReads): (request: PageRequest) => PageReply {
@@ -220,12 +221,7 @@ function createMemory(): PageCall['remember'] {
 /** Opens the database of deliveries for one page: the inbox thread owns it. */
 function withInboxReads<T>(dataDir: string, use: (inbox: ReturnType<typeof createInboxReads>) => T): T | null {
   const db = openInboxReader(dataDir)
-  if (db === null) return null
-  try {
-    return use(createInboxReads(db))
-  } finally {
-    db.close()
-  }
+  return db === null ? null : closing(db, () => use(createInboxReads(db)))
 }
 
 /**

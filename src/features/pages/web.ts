@@ -12,11 +12,11 @@ import { errorOf } from '../../base/threads/failure.ts'
 import { type RequestThread, createRequestThread } from '../../base/threads/request-thread.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { sha256Hex } from '../../base/digest.ts'
-import { prefersHtml } from './accept.ts'
 import { type Page, UI } from './page.ts'
 import { MOVED, PAGES } from './pages.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
 import type { AnswerParts } from '../../daemon/feature.ts'
+import { readWeights } from '../../server/http/request-headers.ts'
 
 /** The overview's path without its last slash. */
 const BARE = UI.slice(0, -1)
@@ -234,4 +234,28 @@ function readAsset(name: string, type: string): Asset {
   const digest = sha256Hex(body).slice(0, 16)
   const [stem = '', ending = ''] = name.split('.')
   return { path: `${stem}-${digest}.${ending}`, type, body }
+}
+
+/** Longest `Accept` value that is read, in characters; a longer one gets JSON. */
+const MAX_LENGTH = 2048
+
+/**
+ * Reports whether an `Accept` value prefers an HTML page to JSON, as those of browsers do: it names HTML, and gives
+ * JSON no higher weight. Programs that send none, or a wildcard alone, get JSON.
+ */
+export function prefersHtml(accept: string | undefined): boolean {
+  if (accept === undefined || accept.length > MAX_LENGTH) return false
+  const ranges = readWeights(accept)
+  const html = Math.max(...HTML.map((type) => ranges.get(type) ?? 0))
+  const json = ranges.get('application/json') ?? 0
+  return html > 0 && (html > json || (html === json && comesFirst(accept)))
+}
+
+const HTML = ['text/html', 'application/xhtml+xml']
+
+/** Reports whether HTML is named before JSON: equal weights give no other preference. */
+function comesFirst(accept: string): boolean {
+  const text = accept.toLowerCase()
+  const places = HTML.map((type) => text.indexOf(type)).filter((at) => at >= 0)
+  return Math.min(...places) < text.indexOf('application/json')
 }

@@ -1,7 +1,7 @@
 import { type NamedTarget, relayTargets, withNames } from '../../config/kinds/relay-targets.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import { counted } from '../../base/text.ts'
-import { closing } from '../../cli/store-reads.ts'
+import { closing } from '../../base/closing.ts'
 import { relayStatus } from '../../server/status/status.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'

@@ -8,7 +8,7 @@ import { warnOnce } from '../../daemon/log-lines.ts'
 import { relayUrls, withNames } from '../../config/kinds/relay-targets.ts'
 import type { Config } from '../../config/schema.ts'
 import { mayReceive } from '../../config/kinds/webhooks.ts'
-import { supervise } from '../../base/threads/supervisor.ts'
+import { type Supervisor, supervise } from '../../base/threads/supervisor.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { FromRelay, RelayStart, ToRelay } from './relay.worker.ts'
 
@@ -21,36 +21,33 @@ type RelayParts = Pick<Parts, 'config' | 'version' | 'log' | 'isExplained' | 'si
 export function startRelay(parts: RelayParts): RunningPart {
   const { signals, inbox } = parts
   const targets = targetsOf(inbox)
-  let served = 0
-  let isFindingsServed = false
-  let thread: Promise<RelayThread> | null = isWanted(parts) || hasTargets(inbox) ? begin(parts) : null
-  const ask = (work: (running: RelayThread) => void): void => void thread?.then(work)
+  const state: RelayState = { served: 0, isFindingsServed: false }
+  let thread: Promise<RelayThread> | null = isWanted(parts) || hasTargets(inbox) ? begin(parts, state) : null
+  const post = (message: ToRelay): void => void thread?.then((running) => running.post(message))
   /** Starts a thread after another: both would send the same events. */
   const startAfter = (old: Promise<RelayThread> | null): void => {
     thread = Promise.resolve(old)
-      .then((running) => running?.close())
-      .then(() => begin(parts))
-    ask((running) => running.served(served))
-    ask((running) => running.servesFindings(isFindingsServed))
+      .then((running) => running?.stop())
+      .then(() => begin(parts, state))
   }
   signals.on('served', (upTo) => {
-    served = upTo
-    ask((running) => running.served(upTo))
+    state.served = upTo
+    post({ type: 'served', log: upTo })
   })
-  signals.on('judged', () => ask((running) => running.judged()))
+  signals.on('judged', () => post({ type: 'judged' }))
   signals.on('delivered', () => (thread === null ? startAfter(null) : undefined))
   signals.on('relaySettings', () => (thread !== null || isWanted(parts) ? startAfter(thread) : undefined))
   return {
     shown: { relayTargets: () => withNames(targets(), parts.config.relay) },
     followed: {
       onFindingsServed(isServed) {
-        isFindingsServed = isServed
-        ask((running) => running.servesFindings(isServed))
+        state.isFindingsServed = isServed
+        post({ type: 'findings', isServed })
       },
     },
     placed: Promise.resolve(thread),
     async close() {
-      await (await thread)?.close()
+      await (await thread)?.stop() // what is under way is sent again by the next start
     },
   }
 }
@@ -64,21 +61,42 @@ function isWanted(parts: RelayParts): boolean {
   return wantsRelay({ ...parts.config, relay: relayOf(parts) })
 }
 
-function begin(parts: RelayParts): Promise<RelayThread> {
+/** What is sent to each thread when it is ready. */
+interface RelayState {
+  /** The change log is served up to here. */
+  served: number
+  /** Whether the findings of tags are served. */
+  isFindingsServed: boolean
+}
+
+type RelayThread = Supervisor<ToRelay>
+
+/** Starts a thread. Resolves when it runs, or when it has reported why it cannot start; it is tried again. Never rejects. */
+async function begin(parts: RelayParts, state: RelayState): Promise<RelayThread> {
   const { config, version, log, isExplained } = parts
-  const relay = relayOf(parts)
-  const { data } = config
   const upstream = { ...config.upstream, ...NO_CREDENTIAL }
+  const start: RelayStart = { config: { relay: relayOf(parts), upstream, data: config.data }, version }
   const warn = warnOnce(log)
-  return startRelayThread({
-    config: { relay, upstream, data },
-    version,
-    onFault(message) {
-      if (!isExplained(message)) warn(`relay, which tries again: ${message}`)
+  const onFault = (message: string): void => {
+    if (!isExplained(message)) warn(`relay, which tries again: ${message}`)
+  }
+  const thread = supervise<ToRelay, FromRelay>({
+    file: workerFile('relay.worker', import.meta.url),
+    data: () => start,
+    limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
+    onMessage(message) {
+      if (message.type === 'turn') logStateChange(log, message.turn, handleOf(parts, message.turn.id))
+      else if (message.type === 'unset') logUnset(parts, message.target, message.is)
+      else onFault(message.message)
     },
-    onTurn: (turn) => logStateChange(log, turn, handleOf(parts, turn.id)),
-    onUnset: (target, is) => logUnset(parts, target, is),
+    onReady() {
+      thread.post({ type: 'findings', isServed: state.isFindingsServed })
+      thread.post({ type: 'served', log: state.served })
+    },
+    onFailed: onFault,
   })
+  await thread.started
+  return thread
 }
 
 /** What a target is called in the settings, else its number. */
@@ -129,62 +147,6 @@ function targetsOf(inbox: Parts['inbox']): () => readonly RelayTarget[] {
 
 /** Credentials for receivers: none. */
 const NO_CREDENTIAL = { apiKey: null, token: null }
-
-/** The relay's thread as the rest of the program sees it. */
-interface RelayThread {
-  /** The change log is served up to here: the relay may tell of it. */
-  served(log: number): void
-  /** The tags were judged again: the relay may tell of it. */
-  judged(): void
-  /** Whether the findings of tags are served: until they are, the relay tells of none. */
-  servesFindings(isServed: boolean): void
-  /** Ends it. What is under way is sent again by the next start. */
-  close(): Promise<void>
-}
-
-/** What the thread is started with, and whom it tells. */
-interface RelayThreadDeps extends RelayStart {
-  /** A fault: nothing is lost by it, and it is tried again. */
-  readonly onFault: (message: string) => void
-  /** A target begins to fail, is disabled, or is back. */
-  readonly onTurn: (turn: RelayStateChange) => void
-  /** The settings do not have a target. */
-  readonly onUnset: (target: UnsetTarget, is: 'paused' | 'forgotten') => void
-}
-
-/** Starts the relay. Resolves when it runs, or when it has reported why it cannot start; it is tried again. Never rejects. */
-async function startRelayThread({ onFault, onTurn, onUnset, ...data }: RelayThreadDeps): Promise<RelayThread> {
-  let served = 0
-  let isServed = false
-  const supervisor = supervise<ToRelay, FromRelay>({
-    file: workerFile('relay.worker', import.meta.url),
-    data: () => data satisfies RelayStart,
-    limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
-    onMessage(message) {
-      if (message.type === 'turn') onTurn(message.turn)
-      else if (message.type === 'unset') onUnset(message.target, message.is)
-      else onFault(message.message)
-    },
-    onReady() {
-      supervisor.post({ type: 'findings', isServed })
-      supervisor.post({ type: 'served', log: served })
-    },
-    onFailed: onFault,
-  })
-  await supervisor.started
-  return {
-    served(log) {
-      served = log
-      supervisor.post({ type: 'served', log })
-    },
-    judged: () => supervisor.post({ type: 'judged' }),
-    servesFindings(now) {
-      isServed = now
-      supervisor.post({ type: 'findings', isServed })
-    },
-    close: () => supervisor.stop(),
-  }
-}
 
 /** Whether there is anything to pass on at start, or anything may be received that somebody follows. */
 function wantsRelay(config: Config): boolean {

@@ -57,7 +57,7 @@ export function createAccess(options: AccessOptions) {
   const { reads, settings, log, now, trusted } = options
   const keyring = createKeyring(() => settings.keys, reads, log)
   const attempts = createAttempts(FAILURES, now)
-  const logDenial = createThrottledLog(log, now)
+  const logUse = createUseLog(log, now)
   const clientOf = ({ headersDistinct, socket }: IncomingMessage): string =>
     readForwarding(socket.remoteAddress, headersDistinct, trusted).client
   const findKey = (credential: Credential): FoundKey | null =>
@@ -77,7 +77,7 @@ export function createAccess(options: AccessOptions) {
         return countFailure(attempts, clientOf(request), why, log)
       }
       noteKey(request, found.title)
-      logDenial(found, request, clientOf)
+      logUse(found, request, clientOf)
       return null
     },
     /** Logs which keys were created and revoked, and by whom. */
@@ -143,7 +143,7 @@ function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): b
 }
 
 /** Logs a key that is used, once an hour: reads write nothing, so this is where its last use is to be found. */
-function createThrottledLog(log: ServerLog | null, now: () => number) {
+function createUseLog(log: ServerLog | null, now: () => number) {
   const isDue = createDue(LOG_INTERVAL_MS, now)
   return ({ title }: FoundKey, request: IncomingMessage, clientOf: (r: IncomingMessage) => string) => {
     if (!isDue(title)) return

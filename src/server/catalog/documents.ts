@@ -4,7 +4,7 @@ import { MirrorError, messageOf } from '../../base/errors.ts'
 import { damagedContent } from '../../store/database/faults.ts'
 import { type CatalogDocument, CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
 import { PRIVATE_CACHING, type Exchange, sendFailed, entityTag } from '../http/response.ts'
-import { checkConditions, rangeStillApplies, parseRange } from '../http/conditions.ts'
+import { checkConditions, choosePart, rangeStillApplies } from '../http/conditions.ts'
 import { refuseStale } from '../snapshot/stale.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding } from '../http/request-headers.ts'
@@ -88,21 +88,12 @@ async function sendPlain(
   served: ServedSnapshot,
   call: RouteCall,
   document: CatalogDocument,
-  head: string[],
+  head: readonly string[],
   asked: string | undefined,
 ): Promise<void> {
-  const { response } = call
-  const { size } = document
-  const range = parseRange(asked, size)
-  if (range === 'unsatisfiable') {
-    const headers = { 'Content-Range': `bytes */${size}`, 'Accept-Ranges': 'bytes' }
-    const message = `the document has ${size} bytes`
-    return call.refuse({ status: 416, error: 'range_not_satisfiable', message, headers })
-  }
-  const part = range === 'whole' ? { start: 0, end: size - 1 } : range
-  head.push('Content-Length', String(part.end - part.start + 1))
-  if (range !== 'whole') head.push('Content-Range', `bytes ${part.start}-${part.end}/${size}`)
-  const begin = (): void => void response.writeHead(range === 'whole' ? 200 : 206, head)
+  const part = choosePart(asked, document.size, 'document')
+  if ('error' in part) return call.refuse(part)
+  const begin = (): void => void call.response.writeHead(part.status, [...head, ...part.fields])
   const shape = (bytes: Buffer, number: number): Buffer => partOf(bytes, number, part)
   await pump(served, call, document, { shape, begin, ...part })
 }

@@ -1,4 +1,5 @@
 import { parseHttpDate } from '../../base/time.ts'
+import type { Problem } from './problems.ts'
 import type { RequestHeaders } from './request-headers.ts'
 
 /** What a condition is compared with. Dates in Unix seconds. */
@@ -61,6 +62,22 @@ function listsTag(list: string, etag: string, comparison: 'weak' | 'strong'): bo
 interface RangePart {
   readonly start: number
   readonly end: number
+}
+
+/** What is sent of a representation, with which status, and the header fields of its length and place, as a flat list. */
+type ChosenPart = RangePart & { readonly status: 200 | 206; readonly fields: readonly string[] }
+
+/** Chooses what is sent of a representation of `size` bytes for a `Range` header; a problem (416) where it has no such part. */
+export function choosePart(header: string | undefined, size: number, what: string): ChosenPart | Problem {
+  const range = parseRange(header, size)
+  if (range === 'unsatisfiable') {
+    const headers = { 'Content-Range': `bytes */${size}`, 'Accept-Ranges': 'bytes' }
+    return { status: 416, error: 'range_not_satisfiable', message: `the ${what} has ${size} bytes`, headers }
+  }
+  const { start, end } = range === 'whole' ? { start: 0, end: size - 1 } : range
+  const length = ['Content-Length', String(end - start + 1)]
+  if (range === 'whole') return { start, end, status: 200, fields: length }
+  return { start, end, status: 206, fields: [...length, 'Content-Range', `bytes ${start}-${end}/${size}`] }
 }
 
 /** A longer header is no range that a client means: read as none, so that no pattern ever runs over more. */

@@ -66,36 +66,29 @@ export function chooseCoding(header: string | undefined): Coding {
   return header === undefined ? 'identity' : codingFor(header)
 }
 
-interface Weights {
-  gzip: number | undefined
-  identity: number | undefined
-  any: number | undefined
-}
-
-function readWeights(header: string): Weights {
-  const weights: Weights = { gzip: undefined, identity: undefined, any: undefined }
-  for (const item of header.split(',')) {
-    const [name = '', ...parameters] = item.split(';')
-    const weight = weightOf(parameters)
-    const coding = name.trim().toLowerCase()
-    if (coding === 'gzip' || coding === 'x-gzip') weights.gzip ??= weight
-    else if (coding === 'identity') weights.identity ??= weight
-    else if (coding === '*') weights.any ??= weight
+/**
+ * Returns what a header such as `Accept` names, in lower case, each with its weight (RFC 9110, 12.4.2). It is 1 where none is given, and
+ * 0 where it cannot be read: then that is better left alone. Of the same name twice the first counts.
+ */
+export function readWeights(header: string): ReadonlyMap<string, number> {
+  const weights = new Map<string, number>()
+  for (const item of header.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = item.split(';').map((part) => part.trim())
+    if (!weights.has(name)) weights.set(name, weightOf(parameters))
   }
   return weights
 }
 
-/** 1 without a q parameter, 0 for one that cannot be read: then the coding is better left alone. */
 function weightOf(parameters: readonly string[]): number {
-  for (const parameter of parameters) {
-    const [name = '', value = ''] = parameter.split('=')
-    if (name.trim().toLowerCase() !== 'q') continue
-    return /^\s*(0(\.\d*)?|1(\.0*)?)\s*$/.test(value) ? Number(value) : 0
-  }
-  return 1
+  const [, value] = /^q\s*=\s*(.*)$/.exec(parameters.find((one) => /^q\s*=/.test(one)) ?? '') ?? []
+  if (value === undefined) return 1
+  return /^(0(\.\d*)?|1(\.0*)?)$/.test(value) ? Number(value) : 0
 }
 
-function decide({ gzip, identity, any }: Weights): Coding {
+function decide(weights: ReadonlyMap<string, number>): Coding {
+  const gzip = weights.get('gzip') ?? weights.get('x-gzip')
+  const identity = weights.get('identity')
+  const any = weights.get('*')
   const wanted = gzip ?? any ?? 0
   if (wanted > 0) return identity !== undefined && identity > wanted ? 'identity' : 'gzip'
   const gzipRefused = gzip === 0 || any === 0

@@ -3,7 +3,7 @@ import { formatHttpDate } from '../../base/time.ts'
 import { googHash } from '../../archive/zip/crc32c.ts'
 import { type Exchange, sendFailed, cacheFields, entityTag, PUBLIC_CACHING } from './response.ts'
 import type { OpenArchive } from './send-file.ts'
-import { checkConditions, rangeStillApplies, parseRange } from './conditions.ts'
+import { checkConditions, choosePart, rangeStillApplies } from './conditions.ts'
 import type { Coding } from './request-headers.ts'
 import type { SnapshotOrigin } from './origin.ts'
 import { sendProblem } from './problems.ts'
@@ -56,18 +56,11 @@ export async function sendFile(
     return
   }
   const asked = request.method === 'GET' && rangeStillApplies(requestHeaders.ifRange, validators)
-  const range = asked ? parseRange(requestHeaders.range, size) : 'whole'
-  if (range === 'unsatisfiable') {
-    const message = `the ${coding === null ? 'archive' : 'file'} has ${size} bytes`
-    const headers = { 'Content-Range': `bytes */${size}`, 'Accept-Ranges': 'bytes' }
-    const problem = { status: 416, error: 'range_not_satisfiable', message, headers, origin }
-    return sendProblem(request, response, problem)
-  }
-  const part = range === 'whole' ? { start: 0, end: size - 1 } : range
-  head.push('Content-Type', manner.type, 'Content-Length', String(part.end - part.start + 1))
+  const part = choosePart(asked ? requestHeaders.range : undefined, size, coding === null ? 'archive' : 'file')
+  if ('error' in part) return sendProblem(request, response, { ...part, origin })
+  head.push('Content-Type', manner.type, ...part.fields)
   if (coding === 'gzip') head.push('Content-Encoding', 'gzip')
-  if (range !== 'whole') head.push('Content-Range', `bytes ${part.start}-${part.end}/${size}`)
-  response.writeHead(range === 'whole' ? 200 : 206, head)
+  response.writeHead(part.status, head)
   if (request.method === 'HEAD') response.end()
   else await file.send(response, part.start, part.end)
 }

@@ -15,13 +15,14 @@ import { type JsonResponse, createAnswer } from '../http/response.ts'
 import {
   FILTER_NAMES,
   MAX_PARTS,
+  type FilterName,
   type PatchFilter,
   type PatchIndex,
   filterPatchFeed,
   indexPatchFeed,
   unnamed,
 } from './patch-filter.ts'
-import { type FilterName, type RowIndex, filterRows, indexRows, isTree, unfiltered } from './patch-rows.ts'
+import { type RowIndex, filterRows, indexRows, isTree, unfiltered } from './patch-rows.ts'
 import { inSteps } from './steps.ts'
 
 /** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */

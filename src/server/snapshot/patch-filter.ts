@@ -5,26 +5,24 @@ import { type Piece, joinInSteps, STEP } from './steps.ts'
 import { onlyValue } from '../http/request-target.ts'
 import { ECOSYSTEMS } from '../../base/domain/resources.ts'
 
-/** The patch feed's query parameters (service API, section 4); null: not given, or empty. */
-export interface PatchFilter {
-  readonly ecosystem: string | null
-  readonly release: string | null
-  readonly packageName: string | null
-}
-
-/** The filters by the names of their query parameters. */
-export const FILTER_NAMES: Readonly<Record<keyof PatchFilter, string>> = {
+/** The query parameters of the patch feed's filters (service API, section 4). */
+export const FILTER_NAMES = {
   ecosystem: 'ecosystem',
   release: 'os_distro_major',
   packageName: 'package_src_name',
-}
+} as const
+
+export type FilterName = keyof typeof FILTER_NAMES
+
+/** What is asked for by each filter; null: it is not given, or empty. */
+export type PatchFilter = Readonly<Record<FilterName, string | null>>
 
 /** Reads the filters from a query; null when there are none. Throws `bad_request` for an unknown ecosystem or a filter given twice. */
 export function readPatchFilter(query: string): PatchFilter | null {
   const given = new URLSearchParams(query)
-  const ecosystem = onlyValue(given, 'ecosystem')
-  const release = onlyValue(given, 'os_distro_major')
-  const packageName = onlyValue(given, 'package_src_name')
+  const ecosystem = onlyValue(given, FILTER_NAMES.ecosystem)
+  const release = onlyValue(given, FILTER_NAMES.release)
+  const packageName = onlyValue(given, FILTER_NAMES.packageName)
   if (ecosystem !== null && !ECOSYSTEMS.includes(ecosystem)) {
     const message = `unknown ecosystem ${JSON.stringify(ecosystem)}: it is one of ${ECOSYSTEMS.join(', ')}`
     throw new MirrorError('bad_request', message)
@@ -32,7 +30,7 @@ export function readPatchFilter(query: string): PatchFilter | null {
   return (ecosystem ?? release ?? packageName) === null ? null : { ecosystem, release, packageName }
 }
 
-const FILTERS: ReadonlySet<string> = new Set(['ecosystem', 'os_distro_major', 'package_src_name'])
+const FILTERS: ReadonlySet<string> = new Set(Object.values(FILTER_NAMES))
 
 /** Names of the query parameters that are no filters of the patch feed (contract, section 4). */
 export function otherParameters(query: string): string[] {
@@ -131,7 +129,7 @@ function isTreeOf(text: Buffer, ecosystems: PatchIndex['ecosystems']): boolean {
 }
 
 /** Returns the filters that are asked for, and that no release or no package has a field for. */
-export function unnamed({ ecosystems, rows }: PatchIndex, filter: PatchFilter): FilterKind[] {
+export function unnamed({ ecosystems, rows }: PatchIndex, filter: PatchFilter): FilterName[] {
   const releases = ecosystems.flatMap((one) => one.releases ?? [])
   const isKeyed = ecosystems.some((one) => one.isEcosystem && one.releases === null)
   const isNamed = releases.length === 0 || releases.some(({ name }) => name !== null)
@@ -140,19 +138,18 @@ export function unnamed({ ecosystems, rows }: PatchIndex, filter: PatchFilter): 
   while (row < rows.count() && !hasName(row)) row++
   const isPackageNamed = rows.count() === 0 || row < rows.count()
   const areListed = releases.every(({ packages }) => packages !== null)
-  const lost: FilterKind[] = []
+  const lost: FilterName[] = []
   if (filter.release !== null && (isKeyed || !isNamed)) lost.push('release')
   if (filter.packageName !== null && (isKeyed || !areListed || !isPackageNamed)) lost.push('packageName')
   return lost
 }
 
-type FilterKind = keyof PatchFilter
-
-const NAMELESS: Slice = { start: 0, end: 0 }
+/** The place of a value that is not there. */
+export const NOWHERE: Slice = { start: 0, end: 0 }
 
 /** Returns the name of `{"pkg": {"name": …}}` or of `{"name": …}`. */
 function packageName(text: Buffer, entry: Slice): Slice {
-  let found = NAMELESS
+  let found = NOWHERE
   for (const { name, value } of membersOf(text, entry.start)) {
     if (name === 'name') found = value
     if (name !== 'pkg') continue
@@ -166,14 +163,18 @@ function isReleaseName(name: string): boolean {
   return /^(os)?(distro)?(major|version|release)(version)?$/.test(name.toLowerCase().replace(/[^a-z]/g, ''))
 }
 
-/** Whether this slice of the text is a name; decoded only when it may be written with escapes. */
-function isName(text: Buffer, slice: Slice, name: string, plain: Buffer): boolean {
-  const length = slice.end - slice.start
-  if (length === plain.length && plain.compare(text, slice.start, slice.end) === 0) return true
-  // Any other form contains an escape, which makes it longer, or is a bare literal.
-  const quoted = text[slice.start] === 0x22
-  if (length === 0 || (quoted && length <= plain.length)) return false
-  return textAt(text, slice) === name
+/** Creates the comparison of slices of the text with the value of a filter, that of an ecosystem in any case of letters. */
+export function fitting(text: Buffer, kind: FilterName, value: string): (slice: Slice) => boolean {
+  const plain = Buffer.from(JSON.stringify(value))
+  return (slice) => {
+    const length = slice.end - slice.start
+    if (length === plain.length && plain.compare(text, slice.start, slice.end) === 0) return true
+    if (length === 0) return false
+    if (kind === 'ecosystem') return textAt(text, slice).toLowerCase() === value
+    // Any other form contains an escape, which makes it longer, or is a bare literal.
+    const quoted = text[slice.start] === 0x22
+    return !(quoted && length <= plain.length) && textAt(text, slice) === value
+  }
 }
 
 /** Text of a JSON string, or of the literal itself (a release may be written as a number). */
@@ -215,11 +216,11 @@ function* keepRelease(text: Buffer, rows: Rows, release: Release, filter: PatchF
   if (filter.release !== null && filter.release !== release.name) return []
   if (filter.packageName === null) return [cut(text, whole)]
   if (packages === null) return []
-  const plain = Buffer.from(JSON.stringify(filter.packageName))
+  const fits = fitting(text, 'packageName', filter.packageName)
   const kept: Piece[] = []
   for (let row = release.firstRow; row < release.endRow; row++) {
     if (row % STEP === 0) yield
-    if (!isName(text, rows.name(row), filter.packageName, plain)) continue
+    if (!fits(rows.name(row))) continue
     const before = kept.length === 0 ? [text.subarray(whole.start, packages.start), '['] : [',']
     kept.push(...before, cut(text, rows.whole(row)))
   }

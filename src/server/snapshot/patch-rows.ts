@@ -1,11 +1,8 @@
 import type { Steps } from '../../base/pacing.ts'
 import { type Slice, elementsInSteps, membersInSteps, membersOf, skipSpace, sliceText } from '../../base/json/slices.ts'
 import { type Piece, joinInSteps, STEP } from './steps.ts'
-import { type PatchFilter, type Rows, createRows, textAt } from './patch-filter.ts'
+import { type FilterName, type PatchFilter, type Rows, NOWHERE, createRows, fitting, textAt } from './patch-filter.ts'
 import { bareName } from '../../base/json/field-names.ts'
-
-/** A filter of the patch feed. */
-export type FilterName = keyof PatchFilter
 
 /** Field names for each filter, normalized, the most specific first; also with a prefixed word, and in objects of a row. */
 const NAMES: Readonly<Record<FilterName, readonly string[]>> = {
@@ -160,15 +157,13 @@ function chooseFields(names: readonly string[]): Record<FilterName, string | nul
   }
 }
 
-const NONE: Slice = { start: 0, end: 0 }
-
 function* fieldsOf(text: Buffer, list: Slice, chosen: Record<FilterName, string | null>): Steps<RowIndex['fields']> {
   const rows = { ecosystem: createRows(), release: createRows(), packageName: createRows() }
   let isEcosystem = false
   for (const row of elementsInSteps(text, list.start)) {
     if (row === undefined || rows.ecosystem.count() % STEP === 0) yield
     if (row === undefined) continue
-    const values = { ecosystem: NONE, release: NONE, packageName: NONE }
+    const values = { ecosystem: NOWHERE, release: NOWHERE, packageName: NOWHERE }
     for (const { path, value } of fieldsIn(text, row.start))
       for (const kind of KINDS) if (chosen[kind] === path) values[kind] = valueOf(text, value)
     for (const kind of KINDS) rows[kind].add(row, values[kind])
@@ -214,19 +209,6 @@ export function* filterRows(text: Buffer, index: RowIndex, filter: PatchFilter):
     ...index.totals.map((slice) => ({ slice, by: [String(count)] })),
     { slice: index.list, by: kept },
   ])
-}
-
-/** Whether a value is the one asked for; ecosystems in any case of letters. Texts are decoded only where they may be it. */
-function fitting(text: Buffer, kind: FilterName, value: string): (slice: Slice) => boolean {
-  const exact = Buffer.from(JSON.stringify(value))
-  return (slice) => {
-    const length = slice.end - slice.start
-    if (length === exact.length && exact.compare(text, slice.start, slice.end) === 0) return true
-    if (length === 0) return false
-    if (kind === 'ecosystem') return textAt(text, slice).toLowerCase() === value
-    const quoted = text[slice.start] === 0x22
-    return !(quoted && length <= exact.length) && textAt(text, slice) === value
-  }
 }
 
 function* replaced(text: Buffer, changes: readonly { slice: Slice; by: readonly Piece[] }[]): Steps<Buffer> {

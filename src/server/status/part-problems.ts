@@ -279,14 +279,8 @@ function unreadableViews(subject: string, failing: boolean): MirrorProblem {
 
 /** What is made from the database beside views. */
 function derivedProblems({ findings, storage }: Status): MirrorProblem[] {
-  const found: MirrorProblem[] = []
-  if (findings?.failing === true && storage.state === 'ok')
-    found.push(
-      problem('findings', 'warning', 'Findings of tags', 'they cannot be judged', {
-        detail: TRIED_AGAIN,
-      }),
-    )
-  return found
+  if (findings?.failing !== true || storage.state !== 'ok') return []
+  return [problem('findings', 'warning', 'Findings of tags', 'they cannot be judged', { detail: TRIED_AGAIN })]
 }
 
 const TRIED_AGAIN = 'The log has the reason; it is tried again every minute.'

@@ -69,19 +69,7 @@ function storageProblem(status: Served): MirrorProblem[] {
   const isWritten = state !== 'damaged' && isByDaemon(status)
   const effect = isWritten ? 'what is stored is served, nothing new is stored' : EFFECTS[state]
   const advice = state === 'damaged' ? ['patchmirror doctor --data'] : ['patchmirror doctor']
-  return [
-    {
-      code: 'storage',
-      level: 'failed',
-      subject: 'Data folder',
-      text: state,
-      detail: reason,
-      since,
-      effect,
-      advice,
-      unready: true,
-    },
-  ]
+  return [problem('storage', 'failed', 'Data folder', state, { detail: reason, since, effect, advice, unready: true })]
 }
 
 /** A source that is not synced any more only gets older, also where its last run was complete. */

@@ -115,9 +115,9 @@ export function createCatalogAnswerReader(db: Db) {
     .raw()
   return {
     readAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
-    /** Returns `answerState` of a stored answer without reading the answer itself. */
     /** Returns the media type of a stored answer's JSON; null: `application/json`, or none is stored. */
     readAnswerType: value<[path: string], string>('SELECT type FROM catalog_answer WHERE path = ?'),
+    /** Returns `answerState` of a stored answer without reading the answer itself. */
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
     hasAnswers: exists<[owner: string]>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1'),

@@ -177,13 +177,7 @@ function createSink(
 }
 
 /** A document to be stored; its packed size follows from its chunks. */
-interface CatalogRow {
-  readonly digest: string
-  readonly size: number
-  readonly type: string
-  /** Unix seconds. */
-  readonly changed: number
-}
+type CatalogRow = Omit<CatalogDocument, 'stored'>
 
 /**
  * Prepares the writes of chunks. Those of a document come before its row, so that a write that fails between them leaves no

@@ -2,6 +2,7 @@ import { DAY_MS } from '../../base/time.ts'
 import type { Config } from '../../config/schema.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import { createLogCuts } from './log-adoption.ts'
 import { type LoggedSnapshot, CHANGE_KINDS, createChangeReader } from './log.ts'
 import { createSupersededWriter } from '../osv/superseded.ts'
 import type { Change, ChangeKind } from './tracker.ts'
@@ -22,6 +23,7 @@ const MAX_NAMES = 200_000
 export function createChangeWriter(db: Db) {
   const sql = prepareWrites(db)
   const superseded = createSupersededWriter(db)
+  const cuts = createLogCuts(db)
   /**
    * Deletes a source's oldest rows: those before the first that was published at `before` (Unix milliseconds) or later, and
    * those over the limits. So a row that a clock which was behind dated takes no earlier one with it. Its newest row is never
@@ -29,9 +31,7 @@ export function createChangeWriter(db: Db) {
    */
   const forgetChanges = (source: SourceName, before: number): void => {
     const upTo = sql.oldest.get({ source, before, rows: MAX_ROWS, names: MAX_NAMES }) ?? null
-    if (upTo === null) return
-    sql.dropNames.run(source, upTo)
-    sql.drop.run(source, upTo)
+    if (upTo !== null) cuts.forgetBefore(source, upTo + 1)
   }
   return {
     ...createChangeReader(db),
@@ -55,8 +55,8 @@ export function createChangeWriter(db: Db) {
       if (snapshot.source === 'osv') superseded.settleReplaced(known ? log : null)
     },
     /**
-     * Does the same by the settings and a time (`timeOfAges`): superseded records lead to nothing without the rows that replaced
-     * them.
+     * Deletes old changes by the settings and a time (`timeOfAges`), and superseded records: they lead to nothing without the rows
+     * that replaced them.
      */
     forgetOldChanges(source: SourceName, time: number, { data }: KeepTimes): void {
       const before = time - data.historyDays * DAY_MS
@@ -85,9 +85,5 @@ function prepareWrites(db: Db) {
              WHERE source = @source AND published_at >= @before), 9223372036854775807) OR place > @rows OR names > @names)`,
       )
       .pluck(),
-    dropNames: db.prepare(
-      'DELETE FROM change_name WHERE log IN (SELECT id FROM change_log WHERE source = ? AND id <= ?)',
-    ),
-    drop: db.prepare('DELETE FROM change_log WHERE source = ? AND id <= ?'),
   }
 }

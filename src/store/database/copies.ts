@@ -1,6 +1,7 @@
 import { type DatabaseKind, type Db, databasePath, openWriter } from './open.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { makeFile } from '../../base/files.ts'
+import { closing } from '../../base/closing.ts'
 
 /** Pages copied at once: 40 MB. */
 const PAGES = 10_000
@@ -20,15 +21,13 @@ export async function copyDatabase(db: Db, path: string): Promise<void> {
  */
 export function checkCopy<T>(kind: DatabaseKind, dataDir: string, use: (db: Db) => T): T {
   const db = kind.open(dataDir, null)
-  try {
+  return closing(db, () => {
     const found = db.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok') throw new MirrorError('corrupt', `${kind.name} is damaged: ${String(found)}`)
     const result = use(db)
     db.pragma('journal_mode = DELETE')
     return result
-  } finally {
-    db.close()
-  }
+  })
 }
 
 /** Tables that no bundle carries and no sync fetches: keys, this mirror's secret and identity, exports and imports. */
@@ -44,7 +43,7 @@ const PRIVATE_TABLES = [
 /** Writes the private tables of a mirror.db of this program's schema into a new database in another folder. */
 export function copyPrivateTables(dataDir: string, to: string): void {
   const db = openWriter(to)
-  try {
+  closing(db, () => {
     db.prepare('ATTACH ? AS original').run(databasePath(dataDir))
     db.transaction(() => {
       for (const table of PRIVATE_TABLES) {
@@ -52,7 +51,5 @@ export function copyPrivateTables(dataDir: string, to: string): void {
         db.exec(`INSERT INTO main.${table} SELECT * FROM original.${table}`)
       }
     })()
-  } finally {
-    db.close()
-  }
+  })
 }

@@ -11,6 +11,7 @@ import { MIRROR_SCHEMA } from './schema/mirror.ts'
 import { type Schema, isKnown } from './schema/schema.ts'
 import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
 import { type Db, openAnyVersion } from './sqlite.ts'
+import { closing } from '../../base/closing.ts'
 
 /** A database of a data folder, examined without any write. */
 export interface InspectedDatabase {
@@ -62,11 +63,7 @@ function inspect(dataDir: string, path: string, look: (db: Db) => string[]): { v
       dataDir,
       () => {
         const db = openAnyVersion(path)
-        try {
-          return { version: userVersion(db), faults: look(db) }
-        } finally {
-          db.close()
-        }
+        return closing(db, () => ({ version: userVersion(db), faults: look(db) }))
       },
       path,
     )

@@ -17,6 +17,7 @@ import { type Schema, newestOf } from './schema/schema.ts'
 import { VIEWS_SCHEMA } from './schema/views.ts'
 import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
 import { refuseDataWrites, refuseUnfinished } from './unfinished.ts'
+import { closing } from '../../base/closing.ts'
 
 export type { Db } from './sqlite.ts'
 
@@ -172,12 +173,10 @@ function giveLog(path: string, schema: Schema): void {
     if ((hasLog(path) && !isPresent(`${path}-journal`)) || statSync(path).uid !== process.geteuid?.()) return
     refuseForeignLog(path, schema)
     const db = connect(path, { timeout: 0, fileMustExist: true })
-    try {
+    closing(db, () => {
       refuseForeignSchema(db, schema)
       db.pragma('journal_mode = WAL')
-    } finally {
-      db.close()
-    }
+    })
   } catch {
     // Opening it says what is wrong with it.
   }
@@ -186,13 +185,11 @@ function giveLog(path: string, schema: Schema): void {
 /** Checks a copied database and makes it one file, without a write-ahead log. Throws `corrupt` when it is damaged. */
 function settleCopy(path: string): void {
   const db = connect(path)
-  try {
+  closing(db, () => {
     const found = db.pragma('quick_check(1)', { simple: true })
     if (found !== 'ok') throw new MirrorError('corrupt', `${path} is damaged: ${String(found)}`)
     db.pragma('journal_mode = DELETE')
-  } finally {
-    db.close()
-  }
+  })
 }
 
 /** A database of a data folder, as a backup names it. */
@@ -230,11 +227,7 @@ export function readyFolder(dataDir: string, report: ReportCopy): void {
 function isReady(path: string, schema: Schema): boolean {
   try {
     const db = openAnyVersion(path)
-    try {
-      return userVersion(db) === newestOf(schema) && hasLog(path)
-    } finally {
-      db.close()
-    }
+    return closing(db, () => userVersion(db) === newestOf(schema) && hasLog(path))
   } catch {
     return false // opening it for writing says why
   }
@@ -338,9 +331,5 @@ function leaveIndex(db: Db): Db {
 
 function createIndex(path: string): void {
   const reader = openAnyVersion(path)
-  try {
-    reader.pragma('user_version')
-  } finally {
-    reader.close()
-  }
+  closing(reader, () => userVersion(reader))
 }

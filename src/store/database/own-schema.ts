@@ -6,6 +6,7 @@ import { nameStorageError } from './faults.ts'
 import { checkVersion, userVersion } from './migrate.ts'
 import { type Schema, stepsUpTo } from './schema/schema.ts'
 import { type Db, connect } from './sqlite.ts'
+import { closing } from '../../base/closing.ts'
 
 /** An entry of `sqlite_schema`: type, name, table, SQL text; without text what SQLite makes by itself. */
 type Entry = readonly [type: string, name: string, table: string, sql: string | null]
@@ -70,15 +71,13 @@ function ownSchema(schema: Schema, version: number): string {
   const known = getEnvironmentData(key)
   if (typeof known === 'string') return known
   const empty = connect(':memory:')
-  try {
+  return closing(empty, () => {
     empty.function('random_bytes', (length) => Buffer.alloc(Number(length)))
     for (const step of steps) empty.exec(step)
     const made = JSON.stringify(empty.prepare(ENTRIES).raw().all())
     setEnvironmentData(key, made)
     return made
-  } finally {
-    empty.close()
-  }
+  })
 }
 
 /** Returns a sentence on the first entry that is too many, or of another meaning; null: there is none. */

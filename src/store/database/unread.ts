@@ -5,6 +5,7 @@ import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
 import { NEW_DATABASE, lossAdvice, namingFaults } from './faults.ts'
 import { databasePath, openReader } from './open.ts'
+import { closing } from '../../base/closing.ts'
 
 /**
  * Reports whether there is a database that `openReader` does not open: it is empty, or no writer has migrated it to this program's
@@ -61,10 +62,5 @@ export const EMPTY_FILE_ADVICE = `If something was stored, restore a backup into
 /** Reports whether a bundle was ever imported into a data folder, also into one that is not migrated yet. */
 export function hasImported(dataDir: string): boolean {
   const db = openReader(dataDir, { older: true })
-  if (db === null) return false
-  try {
-    return createLedgerReader(db).readLastImport() !== null
-  } finally {
-    db.close()
-  }
+  return db !== null && closing(db, () => createLedgerReader(db).readLastImport() !== null)
 }

@@ -1,18 +1,8 @@
 import { toIso } from '../../base/time.ts'
-import type { FindingsReads, LoggedFindings } from './reads.ts'
+import type { ChangeNumbers, FindingsReads, LoggedFindings } from './reads.ts'
 
 /** A change of a tag, as answers and events show it. */
 type ChangeMessage = ReturnType<typeof changeMessage>
-
-/** Numbers of findings that are new or gone, and that have a fix now, or none any more: as `FindingChangeCounts`. */
-interface ChangeNumbers {
-  newFindings: number
-  newFixable: number
-  goneFindings: number
-  goneFixable: number
-  newFixes: number
-  goneFixes: number
-}
 
 /** What one snapshot changed in the findings of tags, as reported to followers. */
 interface FindingsMessage extends ChangeNumbers {

@@ -46,16 +46,8 @@ const MOST = 50_000
 /** Pairs of record and tag that are looked at to find the tags. */
 const MOST_PAIRS = 500_000
 
-interface Row {
-  readonly tag: string
-  readonly tagName: string
-  readonly subjects: string
-  readonly images: string
-  readonly package: string
-  readonly version: string
-  readonly packages: string
-  readonly record: string
-}
+type Row = Pick<OpenFinding, 'tag' | 'tagName' | 'package' | 'version' | 'record'> &
+  Readonly<Record<'subjects' | 'images' | 'packages', string>>
 
 /** Open findings, and the tags that were looked at. */
 interface OpenFindings {

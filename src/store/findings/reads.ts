@@ -82,16 +82,18 @@ export interface FindingChangeCounts {
   readonly fixesGone: number
 }
 
-/** How many tags changed, and what that adds up to. */
-interface FindingsSums {
-  readonly tags: number
-  readonly newFindings: number
-  readonly newFixable: number
-  readonly goneFindings: number
-  readonly goneFixable: number
-  readonly newFixes: number
-  readonly goneFixes: number
+/** Numbers of findings that are new or gone, and that have a fix now, or none any more: as `FindingChangeCounts`. */
+export interface ChangeNumbers {
+  newFindings: number
+  newFixable: number
+  goneFindings: number
+  goneFixable: number
+  newFixes: number
+  goneFixes: number
 }
+
+/** How many tags changed, and what that adds up to. */
+type FindingsSums = Readonly<ChangeNumbers> & { readonly tags: number }
 
 /**
  * What changes findings. `scope`: other records are mirrored by the settings; `rollback`: older data are; `unknown`: it is `records` or

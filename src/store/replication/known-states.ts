@@ -1,35 +1,15 @@
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import { type KeptLines, type ReadLines, createLines, isAfter } from './kept-lines.ts'
 import { createRecordPages } from './osv-pages.ts'
 import type { CarriedReader } from './reader.ts'
-import { type CarriedRow, ROW_KINDS, compareKeys, createStateDigest, hashJson, stateLine } from './rows.ts'
-
-/** The lines of consecutive records, behind the key `after` and up to `last`, as the digest has them. */
-interface Block {
-  readonly after: string
-  readonly last: string
-  readonly lines: Buffer
-}
-
-/** What was read of all records. */
-interface Kept {
-  /** `PRAGMA data_version` before: another one when another connection has committed since. */
-  readonly version: number
-  readonly blocks: readonly Block[]
-  /** Every id that this connection wrote since. */
-  readonly written: Set<string>
-}
+import { ROW_KINDS, createStateDigest, hashJson, stateLine } from './rows.ts'
 
 interface Known {
   readonly version: number
   readonly changes: number
   readonly digest: string
 }
-
-/** Records of a block: a change of one record reads so many again. */
-const BLOCK = 128
-/** Bytes of lines that are kept at most: those of 400,000 records or more. */
-const MOST_KEPT = 32 * 2 ** 20
 
 /**
  * Creates the state digests of an import, which needs each several times. While nothing is written none is computed again. After
@@ -39,16 +19,21 @@ const MOST_KEPT = 32 * 2 ** 20
 export function createKnownStates(db: Db, { eachRow }: Pick<CarriedReader, 'eachRow'>) {
   const total = db.prepare<[], number>('SELECT total_changes()').pluck()
   const known = new Map<SourceName, Known>()
-  const records = createRecordPages(db)
-  let kept: Kept | null = null
+  const lines = createLines(db, createStateLines(db))
+  /** What was read of all records, and every id that this connection wrote since. */
+  let kept: KeptLines | null = null
+  const written = new Set<string>()
 
-  const digestOf = (source: SourceName, version: number): string => {
+  const digestOf = (source: SourceName): string => {
     const digest = createStateDigest()
-    const usable = kept?.version === version ? kept : null
+    const addLines = (some: Uint8Array): void => digest.addLines(some)
     for (const kind of ROW_KINDS[source])
       if (kind !== 'osv-record') for (const row of eachRow(source, kind)) digest.add(row)
-      else if (usable !== null) for (const lines of linesAgain(records, usable)) digest.addLines(lines)
-      else kept = keptOf(version, eachRow(source, kind), (lines) => digest.addLines(lines))
+      else if (kept !== null && lines.isCurrent(kept)) lines.readAgain(kept, written, addLines)
+      else {
+        kept = lines.read(addLines, true).kept
+        written.clear()
+      }
     return digest.end()
   }
   return {
@@ -58,14 +43,14 @@ export function createKnownStates(db: Db, { eachRow }: Pick<CarriedReader, 'each
       const changes = total.get() ?? 0
       const before = known.get(source)
       if (before?.version === version && before.changes === changes) return before.digest
-      const digest = digestOf(source, version)
+      const digest = digestOf(source)
       known.set(source, { version, changes, digest })
       return digest
     },
     /** Takes every id of a record that this connection wrote since the last call; null: they are too many. */
     wrote(ids: readonly string[] | null): void {
       if (ids === null) kept = null
-      else for (const id of ids) kept?.written.add(id)
+      else for (const id of ids) written.add(id)
     },
     forget(): void {
       known.clear()
@@ -74,66 +59,14 @@ export function createKnownStates(db: Db, { eachRow }: Pick<CarriedReader, 'each
   }
 }
 
-/** Passes the lines of all records to `use`. Returns them; null when they are too many. */
-function keptOf(version: number, rows: Iterable<CarriedRow>, use: (lines: Buffer) => void): Kept | null {
-  const blocks: Block[] = []
-  let bytes = 0
-  for (const block of blocksOf(rows)) {
-    use(block.lines)
-    bytes += block.lines.length
-    if (bytes <= MOST_KEPT) blocks.push(block)
-    else blocks.length = 0
-  }
-  return bytes <= MOST_KEPT ? { version, blocks, written: new Set() } : null
-}
-
-function* blocksOf(rows: Iterable<CarriedRow>): Generator<Block> {
-  let after = ''
-  let last = ''
-  let text = ''
-  let count = 0
-  const block = (): Block => ({ after, last, lines: Buffer.from(text) })
-  for (const row of rows) {
-    text += stateLine(row)
-    last = row.key
-    if (++count < BLOCK) continue
-    yield block()
-    after = last
-    text = ''
-    count = 0
-  }
-  if (count > 0) yield block()
-}
-
-/** Yields the lines of all records; those of a block with a written one are read again. */
-function* linesAgain(records: ReturnType<typeof createRecordPages>, { blocks, written }: Kept): Generator<Buffer> {
-  const ids = [...written].sort(compareKeys)
-  let at = 0
-  for (const [i, { after, last, lines }] of blocks.entries()) {
-    const end = i === blocks.length - 1 ? null : last
-    const before = at
-    for (let id = ids[at]; id !== undefined && !isAfter(id, end); id = ids[++at]);
-    if (at === before) yield lines
-    else yield Buffer.from(linesBetween(records, after, end))
-  }
-  if (blocks.length === 0) yield Buffer.from(linesBetween(records, '', null))
-}
-
-function linesBetween(records: ReturnType<typeof createRecordPages>, from: string, end: string | null): string {
-  let text = ''
-  for (let after = from; ;) {
-    const rows = records(after, 2 * BLOCK)
-    for (const [key, json] of rows) {
-      if (isAfter(key, end)) return text
-      text += stateLine({ kind: 'osv-record', key, hash: hashJson('osv-record', json) })
-    }
+/** Creates the reading of the lines that a state digest has for records. */
+function createStateLines(db: Db): ReadLines {
+  const list = createRecordPages(db)
+  return (after, end, limit) => {
+    const rows = list(after, limit).filter(([key]) => !isAfter(key, end))
     const last = rows.at(-1)
-    if (last === undefined) return text
-    after = last[0]
+    if (last === undefined) return null
+    const text = rows.map(([key, json]) => stateLine({ kind: 'osv-record', key, hash: hashJson('osv-record', json) }))
+    return { lines: Buffer.from(text.join('')), last: last[0], records: rows.length }
   }
-}
-
-/** `end` null: there is none. */
-function isAfter(key: string, end: string | null): boolean {
-  return end !== null && compareKeys(key, end) > 0
 }

@@ -1,6 +1,7 @@
 import { OSV_ROOT } from '../../base/domain/feed-paths.ts'
 import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
 import { answerState, createCatalogAnswerReader } from '../catalog/answers.ts'
+import { IS_OWNED, ownerFlag } from '../catalog/digest-lines.ts'
 import { FACETS } from '../catalog/list-query.ts'
 import { FACET_COLUMNS } from '../catalog/list-staging.ts'
 import { createCatalogListReader } from '../catalog/lists.ts'
@@ -147,7 +148,6 @@ function later(one: number | null, other: number | null): number | null {
  * refused changes describe another state than the imported one. The next sync starts without them.
  */
 function createUpstreamReset(db: Db) {
-  const own = "(resource = 'users') = ?"
   const states = db.prepare(
     `DELETE FROM upstream_state WHERE path IN (SELECT path FROM document WHERE source = ?)
        OR (? = 'osv' AND path LIKE '${OSV_ROOT}%')`,
@@ -158,8 +158,8 @@ function createUpstreamReset(db: Db) {
   const refused = db.prepare(
     `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE source = ? AND decision IS NULL`,
   )
-  const pages = db.prepare(`DELETE FROM catalog_page WHERE list IN (SELECT id FROM catalog_list WHERE ${own})`)
-  const fetched = db.prepare(`DELETE FROM catalog_fetched WHERE ${own}`)
+  const pages = db.prepare(`DELETE FROM catalog_page WHERE list IN (SELECT id FROM catalog_list WHERE ${IS_OWNED})`)
+  const fetched = db.prepare(`DELETE FROM catalog_fetched WHERE ${IS_OWNED}`)
   return {
     /** Deletes the state of a source's upstream. */
     forgetUpstream(source: SourceName, now: number): void {
@@ -169,9 +169,8 @@ function createUpstreamReset(db: Db) {
       outside.run(source)
       refused.run(now, source)
       if (!isPrivateSource(source)) return
-      const flag = source === 'identity' ? 1 : 0
-      pages.run(flag)
-      fetched.run(flag)
+      pages.run(ownerFlag(source))
+      fetched.run(ownerFlag(source))
     },
   }
 }

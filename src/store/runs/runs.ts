@@ -5,6 +5,7 @@ import { IN_PART, createRunDates } from './run-dates.ts'
 import type { RunFacts, RunKind, RunState } from '../../base/reports/runs.ts'
 import { isLocked } from '../database/lock.ts'
 import { openAnyVersion } from '../database/sqlite.ts'
+import { closing } from '../../base/closing.ts'
 
 export type { RunFacts, RunKind, RunState } from '../../base/reports/runs.ts'
 
@@ -67,54 +68,44 @@ interface RunFilter {
 }
 
 /** Creates reads of the runs that the state of a source comes from. */
-function createResultReads(db: Db, see: ReturnType<typeof createSight>['see']) {
-  const latest = db.prepare<[string], Row>('SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1')
-  const whole = db.prepare<[string], Row>(
-    `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
-  )
-  const result = db.prepare<[string], Row>(
-    "SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' ORDER BY id DESC LIMIT 1",
-  )
-  const wholeResult = db.prepare<[string], Row>(
-    `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND state <> 'stopped' AND NOT ${IN_PART}
-       ORDER BY id DESC LIMIT 1`,
-  )
-  const judged = db.prepare<[string], Row>(
-    `SELECT * FROM run WHERE source = ? AND state IN ('complete', 'partial', 'quarantined') AND NOT ${IN_PART}
-       ORDER BY id DESC LIMIT 1`,
+function createResultReads({ lastWhere }: ReturnType<typeof createSight>) {
+  const readLatestRun = lastWhere('TRUE')
+  const readResult = lastWhere(HAS_RESULT)
+  const readWholeResult = lastWhere(`${HAS_RESULT} AND NOT ${IN_PART}`)
+  const published = lastWhere(`${HAS_PUBLISHED} AND NOT ${IN_PART} AND snapshot = ?`)
+  const doubtful = lastWhere(
+    `${HAS_PUBLISHED} AND kind <> 'approve' AND json_extract(facts, '$.doubts') IS NOT NULL
+       AND json_extract(facts, '$.decision') IS NOT 'acknowledged' AND ended_at >= ?`,
   )
   return {
-    readLatestRun: (source: SourceName) => see(latest.get(source)),
+    readLatestRun,
+    readLatestEndedRun: lastWhere('ended_at IS NOT NULL'),
     /** The last ended run that checked everything: no refresh, and no reconcile of the catalog. */
-    readLatestWholeRun: (source: SourceName) => see(whole.get(source)),
+    readLatestWholeRun: lastWhere(`ended_at IS NOT NULL AND NOT ${IN_PART}`),
     /** The runs with a result that the state of a source comes from: the last one that checked everything, and the last one. */
     readResults(source: SourceName): Run[] {
-      const last = see(latest.get(source))
+      const last = readLatestRun(source)
       const isOrphan = last?.endedAt === null && last.state !== 'running'
-      const results = [see(wholeResult.get(source)), isOrphan ? last : see(result.get(source))]
-      return results.filter((run) => run !== null)
+      return [readWholeResult(source), isOrphan ? last : readResult(source)].filter((run) => run !== null)
     },
     /** The last run that checked everything and decided about it: neither a failed nor a stopped one. */
-    readLatestJudged: (source: SourceName) => see(judged.get(source)),
+    readLatestJudged: lastWhere(`state IN ('complete', 'partial', 'quarantined') AND NOT ${IN_PART}`),
+    /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */
+    readLatestWith: (source: SourceName, snapshot: string) => published(source, snapshot),
+    /** The newest run since a time that published what should not be believed, and was neither approved nor acknowledged. */
+    readLatestDoubtful: (source: SourceName, since: number) => doubtful(source, since),
   }
 }
 
+const HAS_RESULT = "ended_at IS NOT NULL AND state <> 'stopped'"
+const HAS_PUBLISHED = "state IN ('complete', 'partial')"
+
 /** Creates reads of the run log; usable on any connection. */
 export function createRunReader(db: Db) {
-  const { byId, mayRun, current, see } = createSight(db)
-  const ended = db.prepare<[string], Row>(
-    'SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1',
-  )
+  const sight = createSight(db)
+  const { mayRun, current } = sight
   const origins = db.prepare<[string], { imported: number | null; synced: number | null }>(
     "SELECT max(kind = 'import') AS imported, max(kind IN ('sync', 'refresh', 'reconcile')) AS synced FROM run WHERE source = ?",
-  )
-  const withSnapshot = db.prepare<[string, string], Row>(
-    `SELECT * FROM run WHERE source = ? AND snapshot = ? AND state IN ('complete', 'partial') AND NOT ${IN_PART}
-       ORDER BY id DESC LIMIT 1`,
-  )
-  const doubtful = db.prepare<[string, number], Row>(
-    `SELECT * FROM run WHERE source = ? AND ended_at >= ? AND kind <> 'approve' AND state IN ('complete', 'partial')
-       AND json_extract(facts, '$.doubts') IS NOT NULL AND json_extract(facts, '$.decision') IS NOT 'acknowledged' ORDER BY id DESC LIMIT 1`,
   )
   const found = db.prepare<[RunFilter & { open: RunState }], Row>(
     `SELECT * FROM run WHERE id < @before AND (@source = '' OR source = @source) AND (@kind = '' OR kind = @kind)
@@ -132,25 +123,20 @@ export function createRunReader(db: Db) {
     .pluck()
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
-    readRun: (id: number) => see(byId.get(id)),
+    readRun: sight.readRun,
     /** When the first of the failed runs began that are the last ones of a source, Unix milliseconds; null: the last did not fail. */
     readFailingSince: (source: SourceName): number | null => failing.get({ source })?.since ?? null,
     /** How many of the last runs of a source failed; 0: the last did not fail. */
     countFailing: (source: SourceName): number => failing.get({ source })?.runs ?? 0,
     /** How many of the last runs of a source ended with their process or thread; 0: the last ended by itself. */
     countLost: (source: SourceName): number => lost.get({ source }) ?? 0,
-    readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
-    ...createResultReads(db, see),
-    /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */
-    readLatestWith: (source: SourceName, snapshot: string) => see(withSnapshot.get(source, snapshot)),
+    ...createResultReads(sight),
     ...createRunDates(db),
     /** Reports whether imports brought all data of a source, by the runs that are kept: none of them asked upstream. */
     isOnlyImported(source: SourceName): boolean {
       const found = origins.get(source)
       return found?.imported === 1 && found.synced === 0
     },
-    /** The newest run since a time that published what should not be believed, and was neither approved nor acknowledged. */
-    readLatestDoubtful: (source: SourceName, since: number) => see(doubtful.get(source, since)),
     /** Returns the runs that a filter leaves, newest first; one that was killed is not running. */
     findRuns(filter: RunFilter): Run[] {
       const open = mayRun() ? 'running' : ORPHANED.state
@@ -251,11 +237,7 @@ const BY_ID = 'SELECT * FROM run WHERE id = ?'
 /** Returns a row as it is committed now, on a connection of its own: one with an open transaction sees an earlier state. */
 function readCommitted(file: string, id: number): Row | undefined {
   const fresh = openAnyVersion(file)
-  try {
-    return fresh.prepare<[number], Row>(BY_ID).get(id)
-  } finally {
-    fresh.close()
-  }
+  return closing(fresh, () => fresh.prepare<[number], Row>(BY_ID).get(id))
 }
 
 /** Shows a row as it is now: one without an end, while no process has the sync lock, is of a process that has ended. */
@@ -276,5 +258,16 @@ function createSight(db: Db) {
     return now.ended_at === null ? orphaned(run) : fromRow(now)
   }
   const see = (row: Row | undefined): Run | null => (row === undefined ? null : current(row))
-  return { byId, mayRun, current, see }
+  return {
+    mayRun,
+    current,
+    readRun: (id: number): Run | null => see(byId.get(id)),
+    /** Creates the read of the last run of a source for which a condition in SQL holds. */
+    lastWhere: (condition: string): ((source: SourceName, ...values: (string | number)[]) => Run | null) => {
+      const last = db.prepare<[string, ...(string | number)[]], Row>(
+        `SELECT * FROM run WHERE source = ? AND ${condition} ORDER BY id DESC LIMIT 1`,
+      )
+      return (source, ...values) => see(last.get(source, ...values))
+    },
+  }
 }

@@ -85,7 +85,7 @@ export function createSnapshotWriter(
   const digestAfter = (source: SourceName, proof: ContentProof | null): string => {
     const kept = proof?.kept ?? null
     const written = tracker.names()
-    if (kept === null || written === null) return digestContent(source)
+    if (kept === null || written === null || !lines.isCurrent(kept)) return digestContent(source)
     return digestContent(source, (use) => lines.readAgain(kept, written, use))
   }
   return {

@@ -128,7 +128,7 @@ const EXPIRED_STATUSES: ReadonlySet<number> = new Set([401, 403, 410])
 const EXPIRED_WORDS = /expir|AccessDenied|InvalidToken|TokenRefreshRequired|RequestTimeTooSkewed|AuthenticationFailed/i
 
 /**
- * Does the same for a document behind a pre-signed URL: no credential was sent, so a refusal concerns only that URL.
+ * Creates the error for the status of a document behind a pre-signed URL: no credential was sent, so a refusal concerns only that URL.
  * `said` is the beginning of the response's body.
  */
 export function documentError(

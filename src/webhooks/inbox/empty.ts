@@ -1,6 +1,7 @@
 import { openInbox, openInboxReader } from '../../store/database/open.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import type { InboxFunctions, OperationName } from './operations.ts'
+import { closing } from '../../base/closing.ts'
 
 /** Answers of an inbox in which nothing is stored. */
 export const EMPTY: { readonly [Name in OperationName]?: ReturnType<InboxFunctions[Name]> } = {
@@ -18,11 +19,7 @@ export const EMPTY: { readonly [Name in OperationName]?: ReturnType<InboxFunctio
 export function isInboxEmpty(dataDir: string): boolean {
   try {
     const db = openInboxReader(dataDir) ?? openInbox(dataDir)
-    try {
-      return createInboxReports(db).isEmpty()
-    } finally {
-      db.close()
-    }
+    return closing(db, () => createInboxReports(db).isEmpty())
   } catch {
     return false // the thread meets the same fault, and reports it
   }

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { type CheckResult, runChecks } from '../../../src/features/doctor/check.ts'
 import { doctorWorld } from '../../../src/features/doctor/cli/world.ts'
-import { fleetChecks } from '../../../src/features/doctor/fleet.ts'
+import { fleetStore } from '../../../src/features/doctor/fleet.ts'
 import { fleetCheckCommand } from '../../../src/features/fleet/cli/check.ts'
 import { fleetStatusCommand } from '../../../src/features/fleet/cli/status.ts'
 import { generationKey } from '../../../src/features/fleet/generations/format/object-names.ts'
@@ -38,7 +38,8 @@ async function createScene() {
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: trusted,
   }
   const { config } = loadQuick({ env, cwd: home })
-  const doctor = (): Promise<CheckResult[]> => runChecks(fleetChecks(doctorWorld({}), config).slice(0, 1), 100_000)
+  const check = { name: 'fleet-store', title: '', needs: [], run: () => fleetStore({ world: doctorWorld({}), config }) }
+  const doctor = (): Promise<CheckResult[]> => runChecks([check], 100_000)
   return { env, store, names: namedBy(pair, 4), doctor }
 }
 

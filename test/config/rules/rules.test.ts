@@ -93,6 +93,7 @@ test.each([
   ['server.publicUrl', 'https://mirror.example.com/?a=b', 'has a query'],
   ['server.trustProxy', ['10.0.0.0/33'], '(entry 1) is not an address or a network'],
   ['server.trustProxy', ['proxy.example.com'], '(entry 1) is not an address or a network'],
+  ['server.trustProxy', ['fe80::1%e'], '(entry 1) is not an address or a network'],
   ['webhooks.endpoints', ['default=/'], 'is not a plain path'],
   ['webhooks.endpoints', ['default=hooks'], 'is not a plain path'],
   ['webhooks.endpoints', ['default=/hooks/../v1/me'], 'is not a plain path'],

@@ -9,12 +9,10 @@ import type { Status } from '../../../src/base/reports/status.ts'
 import { describeProblems } from '../../../src/cli/mirror/status/lines.ts'
 import { loadQuick } from '../../support/limits.ts'
 import type { Config } from '../../../src/config/schema.ts'
-import { carriedChecks } from '../../../src/features/doctor/carried.ts'
 import { type CheckResult, runChecks } from '../../../src/features/doctor/check.ts'
 import { doctorWorld } from '../../../src/features/doctor/cli/world.ts'
-import { fleetChecks } from '../../../src/features/doctor/fleet.ts'
-import { receiverChecks } from '../../../src/features/doctor/receivers.ts'
-import { sourceChecks } from '../../../src/features/doctor/sources.ts'
+import { mirrorChecks } from '../../../src/features/doctor/doctor.ts'
+import { openProbe } from '../../../src/features/doctor/network/service.ts'
 import { problemNotices } from '../../../src/features/pages/pages/problems.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
 import { judgeReadiness } from '../../../src/server/status/readiness.ts'
@@ -186,11 +184,13 @@ function settings(): Config {
   return { ...config, fleet: { ...config.fleet, url: 'file:///nowhere' } }
 }
 
+const LISTED = 'endpoint relay dead-letters edge sources dates damage boxes keys views fleet'.split(' ')
+
 /** What the checks of the doctor find that say what the list has, where a daemon reports this. */
 function examine(config: Config, status: Status): Promise<CheckResult[]> {
   const world = { ...doctorWorld({}), now: () => NOW, readStatus: () => Promise.resolve(status), env: {} }
-  const checks = [carriedChecks, fleetChecks, receiverChecks, sourceChecks].flatMap((make) => make(world, config))
-  const free = checks.filter(({ name }) => name !== 'fleet-store').map((check) => ({ ...check, needs: [] }))
+  const checks = mirrorChecks({ world, config, probe: openProbe(world, config) })
+  const free = checks.filter(({ name }) => LISTED.includes(name)).map((check) => ({ ...check, needs: [] }))
   return runChecks(free, 10_000)
 }
 

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { createInflating } from '../../../src/server/feeds/inflating.ts'
+import { createInflating } from '../../../src/server/feeds/fast-records.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/base/gzip/member.ts'
 

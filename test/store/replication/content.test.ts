@@ -128,7 +128,7 @@ describe('a content digest after a proof of the stored records', () => {
       const batches = fc.sample(fc.array(write, { maxLength: 30 }), { numRuns: 25, seed: 14 })
       for (const [n, writes] of [[], ...batches].entries()) {
         const proof = store.snapshots.proveRecords()
-        expect(proof?.kept?.blocks).toHaveLength(2)
+        expect(proof?.kept?.blocks).toHaveLength(Math.ceil(store.osv.countRecords() / 128))
         await store.transaction(() => {
           for (const { id: name, kind } of writes) {
             const changed = { ...record(name), id: name, modified: `${n}` }

@@ -1,6 +1,7 @@
 import { withNames } from '../../../config/kinds/relay-targets.ts'
 import { secretFilePath } from '../../../config/kinds/webhooks.ts'
-import { closing, withReads } from '../../store-reads.ts'
+import { closing } from '../../../base/closing.ts'
+import { withReads } from '../../../store/reads.ts'
 import { buildStatus } from '../../../server/status/status.ts'
 import type { Status } from '../../../base/reports/status.ts'
 import { servedSources } from '../../../base/domain/sources.ts'

@@ -14,7 +14,7 @@ import { createScrubber } from '../support/scrub.ts'
 import { collectSecrets } from '../support/secrets.ts'
 import { newestOf } from '../../../store/database/schema/schema.ts'
 import { inspectDatabases } from '../../../store/database/inspect.ts'
-import { withReads } from '../../../cli/store-reads.ts'
+import { withReads } from '../../../store/reads.ts'
 import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
 import { doctorWorld } from './world.ts'
 

@@ -9,24 +9,11 @@ import { TOLERATED_MS, clockDifference, describeClock } from '../../../upstream/
 import { isForWrongKeys, isKeyRefused, statusOf } from '../../../upstream/http/errors.ts'
 import { learn, unknownQuota } from '../../../upstream/http/quota.ts'
 import type { OpenAnswer } from '../../../upstream/http/response.ts'
-import { type Upstream, type UpstreamSurface, createUpstream } from '../../../upstream/surfaces.ts'
-import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from '../check.ts'
-import type { DoctorWorld } from '../world.ts'
+import { type UpstreamSurface, createUpstream } from '../../../upstream/surfaces.ts'
+import { type Finding, failure, fine, skipped, warning } from '../check.ts'
+import type { DoctorWorld, Examined, ServiceProbe } from '../world.ts'
 import { NO_UPSTREAM } from './checks.ts'
 import { boundedUpstream } from '../../../upstream/bounded.ts'
-
-/** The service as the doctor asks it, and what the headers of its responses say. */
-export interface ServiceProbe {
-  readonly upstream: Upstream
-  /** By how much upstream's clock is ahead, milliseconds; null: no response had a date. */
-  clock: number | null
-  /** What the responses say of the rate limit. */
-  readonly quota: ReturnType<typeof unknownQuota>
-  /** Why the service refuses further requests for now; null: it does not, or for the credential. */
-  refusal: string | null
-  /** Whether it limits requests because the credential was refused before: its limits say nothing about rates then. */
-  isKeyLimited: boolean
-}
 
 /** Opens the service for the checks; `close` it after them. */
 export function openProbe({ version, now, timeoutMs }: DoctorWorld, config: Config): ServiceProbe {
@@ -41,35 +28,6 @@ export function openProbe({ version, now, timeoutMs }: DoctorWorld, config: Conf
   const upstream = createUpstream({ config: bounded, version, now, clock })
   const probe: ServiceProbe = { upstream, quota, clock: null, refusal: null, isKeyLimited: false }
   return probe
-}
-
-/** The checks that the answer of the service depends on. */
-export const ON_THE_WAY: readonly string[] = ['settings', 'proxy', 'dns', 'tcp', 'tls']
-
-/** Creates the checks of what the service answers: its feeds, its clock, the credential, the rate limit. */
-export function serviceChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
-  const needs = [...ON_THE_WAY, 'service']
-  return [
-    {
-      name: 'service',
-      title: 'answer of the service',
-      needs: ON_THE_WAY,
-      run: () => (config.upstream.apiRoot === null ? skipped(NO_UPSTREAM) : answers(probe, world)),
-    },
-    {
-      name: 'clock',
-      title: "clock against upstream's Date",
-      needs,
-      run: () => clock(probe, config),
-    },
-    {
-      name: 'credential',
-      title: 'credential and what it may read',
-      needs,
-      run: () => credential(probe, config, world),
-    },
-    { name: 'rate', title: 'rate limit of the service', needs, run: () => rate(probe) },
-  ]
 }
 
 /** Sends a GET to a path of a surface; the caller ends the body. Throws `upstream_*`. */
@@ -105,7 +63,9 @@ function isJsonStart(start: string): boolean {
   return JSON_START.test(start) || start.startsWith(GZIP_START)
 }
 
-async function answers(probe: ServiceProbe, { timeoutMs }: DoctorWorld): Promise<Finding> {
+/** Asks for the index of the public feeds. */
+export async function service({ world: { timeoutMs }, config, probe }: Examined): Promise<Finding> {
+  if (config.upstream.apiRoot === null) return skipped(NO_UPSTREAM)
   try {
     const { body, status, meta } = await ask(probe, 'public', INDEX, timeoutMs)
     const start = await startOf(body)
@@ -123,8 +83,9 @@ async function answers(probe: ServiceProbe, { timeoutMs }: DoctorWorld): Promise
   }
 }
 
-function clock({ clock: ahead }: ServiceProbe, { upstream }: Config): Finding {
-  if (upstream.apiRoot === null) return skipped(NO_UPSTREAM)
+/** Compares the clock of this machine with the dates of the answers. */
+export function clock({ config, probe: { clock: ahead } }: Examined): Finding {
+  if (config.upstream.apiRoot === null) return skipped(NO_UPSTREAM)
   if (ahead === null) return skipped('the response has no date of the service (it came from a cache, or without one)')
   if (Math.abs(ahead) <= TOLERATED_MS) return fine(`no more than ${TOLERATED_MS / 1000} s from upstream's clock`)
   return failure(describeClock(ahead), 'Set the clock of this machine (NTP).')
@@ -151,7 +112,8 @@ const REPLACE =
 const ALLOW =
   'Set the credential of an account that may read all of it, or leave out what it may not read; "patchmirror config" shows where the credential was read from.'
 
-async function credential(probe: ServiceProbe, config: Config, world: DoctorWorld): Promise<Finding> {
+/** Asks for each list that the mirror reads with a credential. */
+export async function credential({ world, config, probe }: Examined): Promise<Finding> {
   const paths = pathsOf(config, probe)
   if (paths.length === 0)
     return skipped(
@@ -214,7 +176,8 @@ async function errorOf(
 /** Share of the limit below which the mirror has to wait for the next window. */
 const LOW = 0.1
 
-function rate({ quota, refusal, isKeyLimited, upstream }: ServiceProbe): Finding {
+/** Says what the answers before had of the rate limit. */
+export function rate({ probe: { quota, refusal, isKeyLimited, upstream } }: Examined): Finding {
   if (!upstream.has('public')) return skipped(NO_UPSTREAM)
   if (isKeyLimited) return skipped('the service limits requests for a refused key, see credential')
   const action =

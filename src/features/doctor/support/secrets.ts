@@ -3,10 +3,10 @@ import type { LoadedConfig } from '../../../config/load.ts'
 import { secretFilePath } from '../../../config/kinds/webhooks.ts'
 import type { Config } from '../../../config/schema.ts'
 import { SETTINGS } from '../../../config/settings.ts'
-import { openReader } from '../../../store/database/open.ts'
 import { readLocalKey } from '../../../store/local-key.ts'
 import { readNamedFile } from '../../../base/files.ts'
 import { percentDecoded } from '../../../base/text.ts'
+import { withReads } from '../../../store/reads.ts'
 
 /** Variables of the environment whose values are taken for secrets. */
 const SECRET_NAME = /key|token|secret|pass|pwd|credential|auth|cookie|signature|dsn|proxy|_url$/i
@@ -93,10 +93,8 @@ function localKey(dataDir: string): string[] {
 
 function ofDatabase(dataDir: string): string[] {
   try {
-    const db = openReader(dataDir)
-    const row = db?.prepare<[], Buffer>('SELECT bytes FROM secret').pluck().get()
-    db?.close()
-    return row === undefined ? [] : [row.toString('hex'), row.toString('base64')]
+    const row = withReads(dataDir, (_, db) => db.prepare<[], Buffer>('SELECT bytes FROM secret').pluck().get()) ?? null
+    return row === null ? [] : [row.toString('hex'), row.toString('base64')]
   } catch {
     return [] // a damaged database: the archive has nothing of its tables either
   }

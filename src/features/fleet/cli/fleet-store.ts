@@ -4,6 +4,7 @@ import type { ObjectStore } from '../objects/object-store.ts'
 import { openObjectStore } from '../objects/open-store.ts'
 import type { Generation } from '../generations/format/generation.ts'
 import { type GlobalOptions, settings } from '../../../cli/context.ts'
+import { closing } from '../../../base/closing.ts'
 
 /** What a command about generations works with. */
 interface FleetCommand {
@@ -25,9 +26,5 @@ export async function withFleetStore<T>(
 ): Promise<T> {
   const { config } = settings(options, false, ['bundle.signingKeys', 'bundle.trustedKeys', 'fleet'])
   const store = await openObjectStore(config.fleet)
-  try {
-    return await work({ config, store, trust: fleetTrust(config, Date.now) })
-  } finally {
-    store.close()
-  }
+  return closing(store, () => work({ config, store, trust: fleetTrust(config, Date.now) }))
 }

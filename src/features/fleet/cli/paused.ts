@@ -5,6 +5,7 @@ import { findNewest, readGeneration } from '../generations/chain.ts'
 import { isRollingBack, isUnreleased } from '../generations/rollback-state.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { openObjectStore } from '../objects/open-store.ts'
+import { closing } from '../../../base/closing.ts'
 
 /** Refuses a run of this process while a rollback is not released. Throws `config`, and `fleet` where the store cannot be asked. */
 export async function refuseUnpublished(config: Config): Promise<void> {
@@ -15,15 +16,11 @@ export async function refuseUnpublished(config: Config): Promise<void> {
       'a rollback of this data folder is not published yet: run the same "patchmirror fleet rollback" again, or give it up with "patchmirror fleet rollback --end"',
     )
   const store = await openObjectStore(config.fleet)
-  try {
-    if (await isPaused(store, config))
-      throw new MirrorError(
-        'config',
-        'a rollback was published, and nothing is synced until its release: run "patchmirror fleet rollback --end" first',
-      )
-  } finally {
-    store.close()
-  }
+  if (await closing(store, () => isPaused(store, config)))
+    throw new MirrorError(
+      'config',
+      'a rollback was published, and nothing is synced until its release: run "patchmirror fleet rollback --end" first',
+    )
 }
 
 async function isPaused(store: ObjectStore, config: Config): Promise<boolean> {
@@ -36,9 +33,6 @@ async function isPaused(store: ObjectStore, config: Config): Promise<boolean> {
 export async function refuseUnfilled({ fleet }: Config): Promise<void> {
   if (fleet.url === null) return
   const store = await openObjectStore(fleet)
-  try {
-    if ((await findNewest(store, 0)) === 0) throw new MirrorError('fleet', `${store.url} has no generation`)
-  } finally {
-    store.close()
-  }
+  const newest = await closing(store, () => findNewest(store, 0))
+  if (newest === 0) throw new MirrorError('fleet', `${store.url} has no generation`)
 }

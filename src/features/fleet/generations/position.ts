@@ -2,15 +2,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../../base/errors.ts'
 import { makeFolder, replacePrivateFile } from '../../../base/files.ts'
-import { createChangeReader } from '../../../store/changes/log.ts'
-import { openReader } from '../../../store/database/open.ts'
 import { namingFaults } from '../../../store/database/faults.ts'
-import { createLedgerReader } from '../../../store/replication/ledger.ts'
 import { createCarriedReader } from '../../../store/replication/reader.ts'
 import type { KeyTrust } from '../../bundles/format/keys.ts'
 import type { ChainLink } from './chain.ts'
 import { openGeneration } from './format/envelope.ts'
 import { type KnownGeneration, digestOfObject } from './format/generation.ts'
+import { withReads } from '../../../store/reads.ts'
 
 /** How far a data folder has followed, or published, the fleet's generations. */
 export interface Position extends ChainLink {
@@ -42,16 +40,10 @@ export function ledgerName({ generation, epoch, log, sha256 }: Position): string
 const NAME = /^generation-(\d{1,15})\.epoch-(\d{1,15})\.log-(\d{1,15})\.([\da-f]{64})$/
 
 function readApplied(dataDir: string): Position | null {
-  const db = openReader(dataDir)
-  if (db === null) return null
-  try {
-    const last = createLedgerReader(db).readLastImport()
-    const [, generation, epoch, log, sha256 = ''] = NAME.exec(last?.file ?? '') ?? []
-    if (generation === undefined) return null
-    return { generation: Number(generation), epoch: Number(epoch), log: Number(log), sha256 }
-  } finally {
-    db.close()
-  }
+  const last = withReads(dataDir, ({ ledger }) => ledger.readLastImport())
+  const [, generation, epoch, log, sha256 = ''] = NAME.exec(last?.file ?? '') ?? []
+  if (generation === undefined) return null
+  return { generation: Number(generation), epoch: Number(epoch), log: Number(log), sha256 }
 }
 
 /**
@@ -59,13 +51,11 @@ function readApplied(dataDir: string): Position | null {
  * its own behind that, which are not published.
  */
 export function hasItsContent(dataDir: string, { log }: Position): boolean {
-  const db = openReader(dataDir)
-  if (db === null) return false
-  try {
-    return createCarriedReader(db).listStoredSources().length > 0 && createChangeReader(db).lastLogged() <= log
-  } finally {
-    db.close()
-  }
+  const isAlone = withReads(
+    dataDir,
+    ({ changes }, db) => createCarriedReader(db).listStoredSources().length > 0 && changes.lastLogged() <= log,
+  )
+  return isAlone ?? false
 }
 
 const PUBLISHED = 'published.json'

@@ -1,7 +1,7 @@
 import { createImageVexReader, imageDigestOf, repositoriesIn } from '../../scanners/routes/image-vex.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { print, settings, warn } from '../../../cli/context.ts'
-import { closing } from '../../../cli/store-reads.ts'
+import { closing } from '../../../base/closing.ts'
 import { createFreshness } from '../../lookup/freshness.ts'
 import { type LookupOptions, openLookup, refuseLookup } from '../../lookup/open.ts'
 import { idOfTag } from '../../lookup/tag-sbom.ts'

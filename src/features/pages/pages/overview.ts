@@ -1,7 +1,7 @@
 import { describeOverAge } from '../../../server/status/age.ts'
 import type { SourceState, SourceStatus } from '../../../base/reports/sources.ts'
 import type { Status } from '../../../base/reports/status.ts'
-import { clip } from '../../../base/text.ts'
+import { clip, nounOf } from '../../../base/text.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, isPrivateSource } from '../../../base/domain/sources.ts'
 import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
@@ -15,17 +15,17 @@ import {
 } from '../../../base/domain/status.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { FactsBlock } from '../../../answers/html.ts'
-import type { Block, SourceCard } from '../blocks.ts'
+import type { Block, SourceCard, ChartBlock } from '../blocks.ts'
 import type { Tone } from '../../../answers/answer.ts'
-import { type Cell, size, count, digest, link, plain, span, state, time } from '../../../answers/cells.ts'
+import { type Cell, size, count, digest, link, plain, span, state, time, grouped } from '../../../answers/cells.ts'
 import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
-import { changesChart } from './chart.ts'
 import { withoutCommand } from '../open-text.ts'
 import { agedCell, problemNotices, retriedNotices, withoutDistance } from './problems.ts'
 import { runTicks } from './runs/ticks.ts'
 import { NOT_KNOWN, whyOff } from './transfer/deliveries.ts'
 import { whyNoTargets } from './transfer/relay.ts'
+import { DAY_MS } from '../../../base/time.ts'
 
 /** Loads the page of the state of the whole mirror: what is wrong first. */
 export function loadOverview(call: PageCall): PageView {
@@ -244,4 +244,47 @@ function webhooksOf({ now, config }: PageCall, { webhooks }: Status): Cell[] {
   const words = counts === null ? 'on' : `on: ${counts.pending} pending, ${counts.done} done, ${counts.dead} given up`
   const last = lastReceivedAt === null ? plain('none is stored') : time(lastReceivedAt, now)
   return [state(words, counts !== null && counts.dead > 0 ? 'warn' : 'good'), last]
+}
+
+/** Days that the chart of changes shows. */
+const DAYS = 30
+
+/** Size of the drawing, in its own units. */
+const WIDTH = DAYS * 10
+const HEIGHT = 40
+const BAR = 8
+
+/** Returns the chart of names changed on each of the last days, from the change log of all sources. */
+function changesChart({ reads, now }: PageCall): ChartBlock {
+  const today = Math.floor(now / DAY_MS)
+  const first = today - DAYS + 1
+  const byDay = new Map(reads.changes.countByDay(first * DAY_MS).map(({ day, names }) => [day, names]))
+  const days = Array.from({ length: DAYS }, (_, at) => ({
+    day: first + at,
+    names: byDay.get(first + at) ?? 0,
+  }))
+  const most = Math.max(1, ...days.map(({ names }) => names))
+  const total = days.reduce((sum, { names }) => sum + names, 0)
+  const bars = days.map(({ day, names }, at) => {
+    const height = names === 0 ? 0 : Math.max(1, Math.round((names / most) * HEIGHT * 10) / 10)
+    const label = `${dateOf(day)}: ${grouped(names)}`
+    return { x: at * 10 + 1, y: HEIGHT - height, height, label }
+  })
+  const busiest = `${grouped(most)} on the busiest day`
+  return {
+    kind: 'chart',
+    title: 'Changes per day',
+    text: `${grouped(total)} ${nounOf(total, 'change')} in ${DAYS} days, ${busiest}`,
+    empty: `No counted changes in ${DAYS} days.`,
+    bars,
+    width: WIDTH,
+    height: HEIGHT,
+    barWidth: BAR,
+    from: dateOf(first),
+    to: dateOf(today),
+  }
+}
+
+function dateOf(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10)
 }

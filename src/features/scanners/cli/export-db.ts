@@ -12,7 +12,7 @@ import { describeMissing, missingOf } from '../../../server/snapshot/missing.ts'
 import { readOrigin } from '../../../server/http/origin.ts'
 import { createStaleRule, refuseStale } from '../../../server/snapshot/stale.ts'
 import type { Config } from '../../../config/schema.ts'
-import { withReads } from '../../../cli/store-reads.ts'
+import { withReads } from '../../../store/reads.ts'
 import { type GlobalOptions, firstStep, print, settings, warn } from '../../../cli/context.ts'
 import { visible } from '../../../cli/output.ts'
 

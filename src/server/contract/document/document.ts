@@ -1,9 +1,7 @@
-import { compareText } from '../../../base/versions/order.ts'
 import { HEADER_COMPONENTS, PROBLEM_RESPONSES } from '../answers.ts'
 import { PARAMETERS, SECURITY_SCHEMES } from '../components.ts'
 import type { ContractEntry, OpenApiDocument } from '../openapi.ts'
 import { SCHEMAS } from './schemas.ts'
-import { shareParts } from './shared-parts.ts'
 
 const INTRODUCTION = [
   'The paths of the service, read-only, and a few of the mirror.',
@@ -37,7 +35,7 @@ interface ContractParts {
 
 /** Builds the document from what routes declare. */
 export function buildContract({ version, server, contracts, schemas }: ContractParts): OpenApiDocument {
-  const written: OpenApiDocument['paths'] = Object.fromEntries(
+  const paths: OpenApiDocument['paths'] = Object.fromEntries(
     contracts.map(([path, contract]) => [
       path,
       Object.fromEntries(
@@ -48,7 +46,6 @@ export function buildContract({ version, server, contracts, schemas }: ContractP
       ),
     ]),
   )
-  const { paths, shared } = shareParts(written)
   const used = new Set(Object.values(paths).flatMap((one) => Object.values(one).flatMap((o) => o.tags)))
   return {
     openapi: '3.1.1',
@@ -64,23 +61,9 @@ export function buildContract({ version, server, contracts, schemas }: ContractP
       name,
       description,
     })),
-    paths: Object.fromEntries(Object.entries(paths).sort(compareAnswers)),
-    components: { ...usedComponents(paths, { ...shared, schemas }), securitySchemes: SECURITY_SCHEMES },
+    paths,
+    components: { ...usedComponents(paths, { schemas }), securitySchemes: SECURITY_SCHEMES },
   }
-}
-
-type Paths = OpenApiDocument['paths']
-type PathEntry = readonly [path: string, operations: Paths[string]]
-
-/** Paths with the same answers stand together: gzip finds repetitions only nearby. */
-function compareAnswers([path, one]: PathEntry, [otherPath, other]: PathEntry): number {
-  return compareText(answersOf(one), answersOf(other)) || compareText(path, otherPath)
-}
-
-function answersOf(operations: PathEntry[1]): string {
-  return Object.values(operations)
-    .map(({ responses }) => `${Object.keys(responses).join()} ${JSON.stringify(responses)}`)
-    .join()
 }
 
 /** A name such as `getV1TagsIdSbom`. */
@@ -97,7 +80,7 @@ const COMPONENTS: Readonly<Record<string, Readonly<Record<string, object>>>> = {
   headers: HEADER_COMPONENTS,
 }
 
-/** The components that the paths refer to, directly or through others; `more`: those of features, and those made of equal parts. */
+/** The components that the paths refer to, directly or through others; `more`: those of features. */
 function usedComponents(
   paths: object,
   more: Readonly<Record<string, Readonly<Record<string, object>>>>,

@@ -8,14 +8,13 @@ import { type Bundle, openFiles } from '../../../bundles/import/open.ts'
 import { type SeriesBundle, applySeries, stageSeries } from '../../../bundles/import/series.ts'
 import { isThin } from '../../../bundles/thin/format.ts'
 import { judgeThin, openThin } from '../../../bundles/thin/whole.ts'
-import { openReader } from '../../../../store/database/open.ts'
-import { createSnapshotReader } from '../../../../store/runs/snapshots.ts'
 import { type Writes, openWrites } from '../../../../store/writes.ts'
 import type { LogPart } from './log-part.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { type Position, type StoredPosition, createStoredPosition, ledgerName } from '../position.ts'
 import { type ChosenBundle, type DownloadedBundle, downloadBundles, wholeOf } from './bundles.ts'
+import { withReads } from '../../../../store/reads.ts'
 
 /** How bundles become the served state. */
 interface Commitment {
@@ -104,15 +103,10 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
 }
 
 function readSnapshots(dataDir: string): Partial<Record<SourceName, string>> {
-  const db = openReader(dataDir)
-  if (db === null) return {}
-  try {
-    const reader = createSnapshotReader(db)
-    const ids = SOURCES.map((source) => [source, reader.readSnapshot(source)?.id] as const)
-    return Object.fromEntries(ids.filter(([, id]) => id !== undefined))
-  } finally {
-    db.close()
-  }
+  const ids = withReads(dataDir, ({ snapshots }) =>
+    SOURCES.map((source) => [source, snapshots.readSnapshot(source)?.id] as const),
+  )
+  return Object.fromEntries((ids ?? []).filter(([, id]) => id !== undefined))
 }
 
 /** What a bundle is opened with. Its dates are those of the generation that names it, which were checked: a full bundle may be old. */

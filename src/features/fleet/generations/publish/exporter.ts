@@ -10,8 +10,7 @@ import type { SigningKey } from '../../../bundles/format/keys.ts'
 import type { Manifest } from '../../../bundles/format/manifest.ts'
 import type { AdoptedRow } from '../../../../store/changes/log-adoption.ts'
 import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
-import { openReader } from '../../../../store/database/open.ts'
-import { type Reads, createReads } from '../../../../store/reads.ts'
+import { type Reads, withReads } from '../../../../store/reads.ts'
 import type { Generation } from '../format/generation.ts'
 import type { ObjectBody } from '../../objects/object-store.ts'
 import { isRollingBack } from '../rollback-state.ts'
@@ -68,23 +67,14 @@ interface ExporterDeps {
 /** Creates the exporter of a data folder. */
 export function createExporter({ dataDir, config, keys, program, now }: ExporterDeps): Exporter {
   const { keep, expireDays } = config.bundle
-  const read = <T>(work: (reads: Reads) => T, otherwise: T): T => {
-    const db = openReader(dataDir)
-    if (db === null) return otherwise
-    try {
-      return work(createReads(db))
-    } finally {
-      db.close()
-    }
-  }
   return {
     readState: () => readPublishedState(dataDir),
     findBase: (digest) =>
-      read(({ ledger }) => {
+      withReads(dataDir, ({ ledger }) => {
         const found = ledger.findExport(digest)
         return found?.kept === true ? found.sequence : null
-      }, null),
-    knows: (sources) => read((reads) => hasAll(reads, sources), false),
+      }),
+    knows: (sources) => withReads(dataDir, (reads) => hasAll(reads, sources)) ?? false,
     async exportFile(since, spared, thin = false) {
       const path = join(fleetFolder(dataDir), since === null ? 'full.zip' : 'delta.zip')
       const { manifest, bytes } = await exportBundle({
@@ -108,7 +98,7 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
       const sha256 = await digestOfChunks(createReadStream(path))
       return { body: { file: path, size: bytes, sha256 }, size: bytes, sha256, manifest }
     },
-    readRows: (after, sources) => read((reads) => rowsLeadingTo(reads, after, sources), []),
+    readRows: (after, sources) => withReads(dataDir, (reads) => rowsLeadingTo(reads, after, sources)) ?? [],
     remember: async (spared) => {
       await rememberState({ dataDir, keep, spared, now })
     },
