@@ -2,8 +2,8 @@ import { counted } from '../../base/text.ts'
 import { type CatalogResource, listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
-import { isDocument, versionsPathOf } from './answers/plan.ts'
-import { namesFewer } from './answers/releases.ts'
+import { type Task, isDocument, mustExist, versionsPathOf } from './answers/plan.ts'
+import { isEmptied, namesFewer, saysNothing } from './answers/releases.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
 import { artifactKind } from './unsure.ts'
@@ -77,7 +77,7 @@ function otherForm({ gone }: Gone): string {
   return `its pages have another form than before, and lack ${counted(gone.length, 'stored item')}`
 }
 
-const LOST_ARTIFACTS = 'artifacts, for which upstream answers 404 or 204'
+const LOST_ARTIFACTS = 'artifacts, for which upstream answers 404, 204 or an empty list'
 
 function refuseAll({ stored, gone }: Gone, noun = 'items'): string | null {
   return stored === 1 ? null : refuseRemoval(stored, gone.length, { count: 0, fraction: 0 }, noun)
@@ -96,23 +96,31 @@ interface Gone {
 /** Reports whether something that a run removed is there again. `key`: as of `RemovedItems`. */
 export function isThereAgain({ store: { catalog } }: CatalogContext, key: string, id: string): boolean {
   if (key === 'owners') return catalog.hasAnswers(id)
-  if (key === 'artifacts' || key === 'versions' || key === 'refused') return catalog.readAnswer(id)?.status === 200
+  if (key === 'artifacts') return !saysNothing(catalog.readAnswer(id))
+  if (key === 'versions' || key === 'refused') return catalog.readAnswer(id)?.status === 200
   if (key === 'lists') return catalog.readList(id) !== null
   const list = catalog.readList(key)
   return list !== null && catalog.readEntry(list.id, id) !== null
 }
 
-/** Returns the number of stored artifacts and the paths of those for which the fetched answer is 404 or 204. */
-function lostArtifacts({ store }: CatalogContext, { wanted, settled }: Crawl, stored: StoredAnswers): Gone {
-  const isArtifact = (path: string): boolean => (wanted.get(path)?.document ?? null) !== null
-  const isLost = (path: string): boolean =>
-    isArtifact(path) && stored.get(path)?.status === 200 && isNone(store.catalog.readFetched(path))
-  const gone = [...store.catalog.eachFetchedPath()].filter(isLost)
+/** Returns the number of stored artifacts, and the paths of those of which the fetched answer says that there is nothing. */
+function lostArtifacts(context: CatalogContext, { wanted, settled }: Crawl, stored: StoredAnswers): Gone {
+  const { catalog } = context.store
+  const artifactAt = (path: string): Task | null => {
+    const task = wanted.get(path)
+    return task === undefined || mustExist(task) ? null : task
+  }
+  const isLost = (path: string): boolean => {
+    const task = stored.get(path)?.status === 200 ? artifactAt(path) : null
+    if (task === null) return false
+    return isNone(catalog.readFetched(path)) || isEmptied(context, task, catalog.readFetchedBody(path))
+  }
+  const gone = [...catalog.eachFetchedPath()].filter(isLost)
   let count = 0
   // Where nothing is lost, the number of artifacts decides nothing.
   if (gone.length > 0)
     for (const { path, owner, status } of stored.ofOwners(() => true))
-      if (status === 200 && (settled.owner(owner) ? isDocument(path) : isArtifact(path))) count++
+      if (status === 200 && (settled.owner(owner) ? isDocument(path) : artifactAt(path) !== null)) count++
   return { stored: count, gone: gone.sort() }
 }
 

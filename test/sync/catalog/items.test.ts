@@ -32,6 +32,16 @@ describe('an item that answers 500', () => {
   })
 })
 
+test('what a run could not have is asked for by the next one, though its item is as before', async () => {
+  const made = await mirrored()
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
+  expect(await made.run('catalog', { full: true })).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  made.sandbox.faults.clear()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 1 } })
+})
+
 longTest(
   'a 200 whose body is an error fails its list, item or document by name, and what is stored stays',
   async () => {

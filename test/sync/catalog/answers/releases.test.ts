@@ -91,7 +91,6 @@ describe('an answer of the package catalog that says itself that it is one page 
   const LISTS: [string, unknown, boolean][] = [
     ['fewer vulnerabilities than it counts', { cves: ['CVE-2024-1'], total: 2 }, true],
     ['no vulnerability, and a cursor', { data: [], cursor: { after: 'abc' } }, true],
-    ['no vulnerability', { cves: [], total: 0, next: null }, false],
     ['as many in two lists as it counts', { fixed: ['CVE-2024-1'], open: [{ id: 'CVE-2024-2' }], total: 2 }, false],
     ['as many by their ids as it counts', { cves: { 'CVE-2024-1': {}, 'CVE-2024-2': {} }, total_count: 2 }, false],
   ]
@@ -104,6 +103,65 @@ describe('an answer of the package catalog that says itself that it is one page 
       expect(served).toEqual(isPage ? { cves: ['CVE-2024-1', 'CVE-2024-2'] } : cves)
     },
   )
+})
+
+describe('an answer that lists nothing where something is stored', () => {
+  const CVES = `${versionsOf('a')}/1.0.0/cves`
+  const PATCHES = '/v1/packages/a/artifacts/patches'
+  const PATCH = { name: 'fix', patch: '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n' }
+
+  /** A mirror of two packages of which the first one's path answers `empty` after the first run, as do others where `all`. */
+  async function emptied(path: string, full: unknown, empty: unknown, { all = false } = {}) {
+    let n = 0
+    const ids = ['a', 'b']
+    const ofEach = (say: (id: string) => Record<string, Saying>) =>
+      Object.assign({}, ...ids.map(say)) as Record<string, Saying>
+    const made = await plainBench({
+      '/v1/packages/': () => ({
+        body: { data: ids.map((id) => ({ id, name: id, ecosystem: 'npm', version: '1.0.0', n })) },
+      }),
+      ...ofEach((id) => ({
+        [`/v1/packages/${id}/`]: () => ({ body: { id } }),
+        [versionsOf(id)]: () => ({ body: ['1.0.0'] }),
+        [path.replace(/\ba\b/, id)]: () => ({ body: n > 0 && (all || id === 'a') ? empty : full }),
+      })),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    n++
+    const served = async (): Promise<unknown> => (await made.ask(path)).json()
+    return { made, served }
+  }
+
+  bothTest.each(
+    telling<[string, string, unknown, unknown]>(
+      [
+        ['a list in an object', CVES, { cves: ['CVE-2024-1'] }, { cves: [], total: 0, next: null }],
+        ['a bare list', CVES, ['CVE-2024-1'], []],
+        ['a list of patches', PATCHES, { patches: [PATCH] }, { patches: [] }],
+      ],
+      'a list in an object',
+      'a list of patches',
+    ),
+  )('as %s, is believed when a second run finds the same: %s', async (_, path, full, empty) => {
+    const { made, served } = await emptied(path, full, empty)
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(await served()).toEqual(full)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await served()).toEqual(empty)
+  })
+
+  test('as all others of its kind is quarantined, and what is stored stays until that is approved', async () => {
+    const { made, served } = await emptied(CVES, ['CVE-2024-1'], [], { all: true })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    const refused = await made.run('catalog')
+    expect(refused).toMatchObject({ state: 'quarantined' })
+    expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { quarantine: refused.id } })
+    expect(await served()).toEqual(['CVE-2024-1'])
+    const approved = made.store.quarantine.readQuarantine(refused.id)
+    if (approved === null) throw new Error('nothing is in quarantine')
+    expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+    expect(await served()).toEqual([])
+  })
 })
 
 test('a patch with a message about what was missing is a whole one', async () => {
