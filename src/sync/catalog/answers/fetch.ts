@@ -120,7 +120,8 @@ async function ask(
   seen: Seen,
 ): Promise<OkResponse | { redirectedTo: string } | 'unchanged' | 404 | 204> {
   const session = context.sessionOf(task.surface)
-  const known = stored?.status === 200 && stored.etag !== null && task.document === null && !context.full
+  const isCompared = context.full || context.kind === 'reconcile'
+  const known = stored?.status === 200 && stored.etag !== null && task.document === null && !isCompared
   try {
     const answer = await session.fetchDocument(context.relative(task, task.path), {
       maxBytes: context.config.upstream.maxRecordBytes,
