@@ -29,9 +29,11 @@ export function removedItems(
   stored: StoredAnswers,
   answers: readonly { readonly path: string }[],
 ): RemovedItems[] {
+  const listed = listedItems(context, crawl)
   const lost = lostArtifacts(context, crawl, stored)
+  const owners = ownersOf(context, crawl, stored)
   const kinds: [key: string, noun: string, found: Gone][] = [
-    ['owners', 'items with their artifacts', ownersOf(context, crawl, stored)],
+    ['owners', 'items with their artifacts', owners],
     ['artifacts', LOST_ARTIFACTS, lost],
     [
       'versions',
@@ -41,12 +43,16 @@ export function removedItems(
     ['refused', 'answers, which the service refuses now (403)', hiddenAnswers(context, crawl, stored)],
     ['lists', 'lists', lostLists(context, crawl)],
   ]
+  const ofKind = new Map([
+    [lost, () => lostKind(stored, lost)],
+    [owners, () => lostScope(crawl, stored, { owners, listed })],
+  ])
   const items = kinds.map(([key, noun, found]): RemovedItems => {
     const { stored: total, gone } = found
-    const reason = reasonOf(context, found, noun) ?? (found === lost ? lostKind(stored, lost) : null)
+    const reason = reasonOf(context, found, noun) ?? ofKind.get(found)?.() ?? null
     return { key, resource: null, total, gone, reason }
   })
-  return [...listedItems(context, crawl), ...items].filter(({ gone }) => gone.length > 0)
+  return [...listed, ...items].filter(({ gone }) => gone.length > 0)
 }
 
 function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] {
@@ -152,6 +158,29 @@ function lostKind(stored: StoredAnswers, { gone }: Gone): string | null {
       return `${refuseAll({ stored: paths.length, gone: paths }, LOST_ARTIFACTS)}: ${kind}`
   return null
 }
+
+/**
+ * Returns why a run may not remove each image, tag and package that is mirrored, however few they are, where none is listed any more or
+ * nothing else is in scope: another account may have answered, or its subscriptions are lost. The lists show where others are chosen.
+ */
+function lostScope(
+  { wanted }: Crawl,
+  stored: StoredAnswers,
+  { owners: { gone }, listed }: { owners: Gone; listed: readonly RemovedItems[] },
+): string | null {
+  if (gone.length === 0) return null
+  const isScoped = (owner: string): boolean => SCOPED.has(resourceOf(owner))
+  const scoped = [...stored.owners()].filter(isScoped)
+  const lost = new Set(gone)
+  if (scoped.length === 0 || !scoped.every((owner) => lost.has(owner))) return null
+  const unlisted = new Set(listed.flatMap(({ resource, gone: ids }) => ids.map((id) => `${resource}/${id}`)))
+  const isReplaced = [...wanted.values()].some(({ owner }) => isScoped(owner))
+  if (isReplaced && !scoped.every((owner) => unlisted.has(owner))) return null
+  return `it would remove every image, tag and package that is mirrored (${scoped.length})`
+}
+
+/** What the scope consists of. */
+const SCOPED: ReadonlySet<string> = new Set(['images', 'tags', 'packages'])
 
 /** Returns the number of stored answers that are served, and the paths of those that the service refuses now. */
 function hiddenAnswers({ store, source }: CatalogContext, { forbidden }: Crawl, stored: StoredAnswers): Gone {
