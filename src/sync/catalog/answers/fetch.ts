@@ -196,8 +196,11 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
   if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(stored, asked.id)))
     throw stranger(task, `it does not name ${asked.shown.slice(0, 80)}`)
   if (!isNamed && !saysAnything(value, isCatalog)) throw stranger(task, 'it says nothing')
-  if (!isCatalog && !context.full && isUnlike(value, stored))
-    throw stranger(task, 'it has no member of what is stored, which a sync with --full replaces')
+  if (!isCatalog && isUnlike(value, stored)) {
+    const isNotice = namesId(stored) && !namesId(value)
+    if (isNotice) throw stranger(task, 'it has no member of what is stored, and no id')
+    if (!context.full) throw stranger(task, 'it has no member of what is stored, which a sync with --full replaces')
+  }
   if (matchPath(RELEASES.versions, task.canonical) === null || releasesIn(value).length > 0) return
   const versions = releasesIn(stored).length
   if (versions > 0) throw stranger(task, `it names no version of a package that had ${versions}`)
@@ -243,6 +246,11 @@ function names(value: unknown, id: string, depth = 0): boolean {
 function isUnlike(value: unknown, stored: unknown): boolean {
   const known = memberNames(stored)
   return known.size > 0 && ![...memberNames(value)].some((name) => known.has(name))
+}
+
+/** Whether a member may be an id, under any name: an account has one, a notice mostly not. */
+function namesId(value: unknown): boolean {
+  return [...memberNames(value)].some((name) => name.endsWith('id'))
 }
 
 function memberNames(value: unknown, depth = 0): Set<string> {
