@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest'
-import { type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
+import { type Said, type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
 import { bothTest, telling, test } from '../../../support/tables.ts'
 
 const VERSIONS = ['1.0.0', '1.0.1', '1.0.2', '1.1.0', '1.2.0']
@@ -80,6 +80,32 @@ describe('an answer of the package catalog that says itself that it is one page 
     expect(report.message).toContain('1 could not be fetched')
     expect(await statusOf(`${versionsOf('a')}/1.0.0/cves`)).toBe(200)
     expect(await statusOf(`${versionsOf('a')}/9.0.0/cves`)).toBe(503) // it may be on another page
+  })
+
+  const FOLLOWED: [string, (at: number) => Said][] = [
+    [
+      'a cursor',
+      (at) => ({
+        body: { data: items.slice(at, at + 2), cursor: { after: at < 2 ? String(at + 2) : null }, total: 4 },
+      }),
+    ],
+    [
+      'a Link',
+      (at) => ({ body: SOME.slice(at, at + 2), headers: at < 2 ? { link: `<?after=${at + 2}>; rel="next"` } : {} }),
+    ],
+  ]
+  bothTest.each(telling(FOLLOWED, 'a cursor'))('by %s is read to its last page, and served as one', async (kind, say) => {
+    const { made } = await changed(['a'], null)
+    let isDown = true
+    const atOf = (url: URL): number => Number(url.searchParams.get('after') ?? 0)
+    made.say({ [versionsOf('a')]: (url) => (isDown && atOf(url) > 0 ? { status: 500 } : say(atOf(url))) })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(await (await made.ask(versionsOf('a'))).json()).toEqual(VERSIONS)
+    isDown = false
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    const all = { data: items, cursor: { after: null }, total: 4 }
+    expect(await (await made.ask(versionsOf('a'))).json()).toEqual(kind === 'a Link' ? SOME : all)
+    expect(await made.run('catalog')).toMatchObject({ facts: { fetched: 0 } })
   })
 
   test('is none where it counts what it lists, each version once for each architecture', async () => {
