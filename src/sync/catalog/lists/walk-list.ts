@@ -9,7 +9,6 @@ import { nextLink } from '../../../upstream/lists/page-key.ts'
 import { type WalkEnd, type WalkOptions, probeList, walkList } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
 import { isConfirmationDue } from '../answers/due.ts'
-import { isNarrow } from '../scope/refresh-scope.ts'
 import { whyOlder } from '../../older-mirror.ts'
 import {
   type ListEvidence,
@@ -120,7 +119,7 @@ interface Stored {
 /** Returns whether the pages of a list are to be read again, whatever their ETags say; not by a refresh, which is to be quick. */
 function isReadingDue(context: CatalogContext, path: string, judged: ListEvidence | null): boolean {
   if (context.full) return true
-  return !isNarrow(context) && isConfirmationDue(context, { path, confirmedAt: judged?.readAt ?? null })
+  return context.kind !== 'refresh' && isConfirmationDue(context, { path, confirmedAt: judged?.readAt ?? null })
 }
 
 /** Returns whether a list is served as before, but for its items. */

@@ -94,19 +94,22 @@ describe('an answer of the package catalog that says itself that it is one page 
       (at) => ({ body: SOME.slice(at, at + 2), headers: at < 2 ? { link: `<?after=${at + 2}>; rel="next"` } : {} }),
     ],
   ]
-  bothTest.each(telling(FOLLOWED, 'a cursor'))('by %s is read to its last page, and served as one', async (kind, say) => {
-    const { made } = await changed(['a'], null)
-    let isDown = true
-    const atOf = (url: URL): number => Number(url.searchParams.get('after') ?? 0)
-    made.say({ [versionsOf('a')]: (url) => (isDown && atOf(url) > 0 ? { status: 500 } : say(atOf(url))) })
-    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
-    expect(await (await made.ask(versionsOf('a'))).json()).toEqual(VERSIONS)
-    isDown = false
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    const all = { data: items, cursor: { after: null }, total: 4 }
-    expect(await (await made.ask(versionsOf('a'))).json()).toEqual(kind === 'a Link' ? SOME : all)
-    expect(await made.run('catalog')).toMatchObject({ facts: { fetched: 0 } })
-  })
+  bothTest.each(telling(FOLLOWED, 'a cursor'))(
+    'by %s is read to its last page, and served as one',
+    async (kind, say) => {
+      const { made } = await changed(['a'], null)
+      let isDown = true
+      const atOf = (url: URL): number => Number(url.searchParams.get('after') ?? 0)
+      made.say({ [versionsOf('a')]: (url) => (isDown && atOf(url) > 0 ? { status: 500 } : say(atOf(url))) })
+      expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+      expect(await (await made.ask(versionsOf('a'))).json()).toEqual(VERSIONS)
+      isDown = false
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      const all = { data: items, cursor: { after: null }, total: 4 }
+      expect(await (await made.ask(versionsOf('a'))).json()).toEqual(kind === 'a Link' ? SOME : all)
+      expect(await made.run('catalog')).toMatchObject({ facts: { fetched: 0 } })
+    },
+  )
 
   test('is none where it counts what it lists, each version once for each architecture', async () => {
     const items = VERSIONS.flatMap((version) => ['amd64', 'arm64'].map((arch) => ({ version, arch })))
