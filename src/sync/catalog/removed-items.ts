@@ -1,11 +1,12 @@
 import { counted } from '../../base/text.ts'
 import { type CatalogResource, listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
-import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
+import { type StoredAnswer, type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
 import { type Task, isDocument, mustExist, versionsPathOf } from './answers/plan.ts'
 import { isEmptied, namesFewer, saysNothing } from './answers/releases.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
+import { unnamedByItems } from './poorer-items.ts'
 import { artifactKind } from './unsure.ts'
 
 /** What of one kind of items, or of one list, a run would remove. */
@@ -27,11 +28,13 @@ export function removedItems(
   context: CatalogContext,
   crawl: Crawl,
   stored: StoredAnswers,
-  answers: readonly { readonly path: string }[],
+  answers: readonly GoneAnswer[],
 ): RemovedItems[] {
   const listed = listedItems(context, crawl)
   const lost = lostArtifacts(context, crawl, stored)
   const owners = ownersOf(context, crawl, stored)
+  const lists = lostLists(context, crawl)
+  const poorer = unnamedByItems(context, crawl, { answers, lists: lists.gone })
   const kinds: [key: string, noun: string, found: Gone][] = [
     ['owners', 'items with their artifacts', owners],
     ['artifacts', LOST_ARTIFACTS, lost],
@@ -41,7 +44,7 @@ export function removedItems(
       unnamed(context, crawl, stored, answers),
     ],
     ['refused', 'answers, which the service refuses now (403)', hiddenAnswers(context, crawl, stored)],
-    ['lists', 'lists', lostLists(context, crawl)],
+    ['lists', 'lists', lists],
   ]
   const ofKind = new Map([
     [lost, () => lostKind(stored, lost)],
@@ -52,8 +55,18 @@ export function removedItems(
     const reason = reasonOf(context, found, noun) ?? ofKind.get(found)?.() ?? null
     return { key, resource: null, total, gone, reason }
   })
-  return [...listed, ...items].filter(({ gone }) => gone.length > 0)
+  const ofPoorer = {
+    key: 'unnamed',
+    resource: null,
+    total: stored.owners().size,
+    gone: poorer.paths,
+    reason: poorer.reason,
+  }
+  return [...listed, ...items, ofPoorer].filter(({ gone }) => gone.length > 0)
 }
+
+/** A stored answer that leaves the scope. */
+type GoneAnswer = Pick<StoredAnswer, 'path' | 'owner'>
 
 function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] {
   const { catalog } = context.store
