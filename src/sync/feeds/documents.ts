@@ -176,24 +176,24 @@ function countPackages(rows: readonly Fields[]): number {
   return count
 }
 
-/** Counts the values of a document that are not objects or lists, at any depth. */
+/** Counts the values of a document that are not objects, lists or null, at any depth. */
 function countLeaves(value: unknown): number {
   let count = 0
   const open: unknown[] = [value]
   while (open.length > 0) {
     const next = open.pop()
-    if (!isContainer(next)) count++
+    if (!isContainer(next)) count += next === null ? 0 : 1
     else for (const member of Object.values(next as object)) open.push(member)
   }
   return count
 }
 
 /**
- * Returns the place of a part of a feed, at most two members deep, that had entries and has none, where others of its parts are still
- * there; null: there is none. A part under another name than before is none, and so are notes, a release and a package.
+ * Returns the place of a part of a feed, at most two members deep, that had entries and has none; null: there is none. A part under
+ * another name than before is none, and so are notes, a release and a package.
  */
 export function emptiedPart(before: unknown, after: unknown, above: readonly string[] = []): string | null {
-  if (!isObject(before) || !isObject(after) || !Object.keys(before).some((name) => hasEntries(after[name]))) return null
+  if (!isObject(before) || !isObject(after)) return null
   const isRenamed = Object.keys(after).some((name) => !(name in before))
   for (const [name, part] of Object.entries(before)) {
     const place = [...above, name]
