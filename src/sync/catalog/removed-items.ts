@@ -2,7 +2,7 @@ import { counted } from '../../base/text.ts'
 import { type CatalogResource, listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
 import { type StoredAnswer, type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
-import { type Task, isDocument, mustExist, versionsPathOf } from './answers/plan.ts'
+import { type Task, detailsPathOf, isDocument, mustExist, versionsPathOf } from './answers/plan.ts'
 import { isEmptied, namesFewer, saysNothing } from './answers/releases.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
@@ -34,20 +34,18 @@ export function removedItems(
   const lost = lostArtifacts(context, crawl, stored)
   const owners = ownersOf(context, crawl, stored)
   const lists = lostLists(context, crawl)
+  const versions = unnamed(context, crawl, stored, answers)
   const poorer = unnamedByItems(context, crawl, { answers, lists: lists.gone })
   const kinds: [key: string, noun: string, found: Gone][] = [
     ['owners', 'items with their artifacts', owners],
     ['artifacts', LOST_ARTIFACTS, lost],
-    [
-      'versions',
-      'answers about versions, which their packages do not name any more',
-      unnamed(context, crawl, stored, answers),
-    ],
+    ['versions', UNNAMED, versions],
     ['refused', 'answers, which the service refuses now (403)', hiddenAnswers(context, crawl, stored)],
     ['lists', 'lists', lists],
   ]
   const ofKind = new Map([
-    [lost, () => lostKind(stored, lost)],
+    [lost, () => lostKind(stored, lost, LOST_ARTIFACTS)],
+    [versions, () => lostKind(stored, versions, UNNAMED)],
     [owners, () => lostScope(crawl, stored, { owners, listed })],
   ])
   const items = kinds.map(([key, noun, found]): RemovedItems => {
@@ -143,7 +141,12 @@ function lostArtifacts(context: CatalogContext, { wanted, settled }: Crawl, stor
   return { stored: count, gone: gone.sort() }
 }
 
-/** Returns the number of stored answers about versions, and the paths of those that go because lists of versions are shorter. */
+const UNNAMED = 'answers about versions, which their packages do not name any more'
+
+/**
+ * Returns the number of stored answers about versions, and the paths of those that go because lists of versions are shorter, or name
+ * the architectures of a version no more.
+ */
 function unnamed(
   context: CatalogContext,
   { wanted }: Crawl,
@@ -153,22 +156,24 @@ function unnamed(
   const lists = Map.groupBy(answers, ({ path }) => versionsPathOf(path))
   const gone: string[] = []
   for (const [list, paths] of lists)
-    if (wanted.has(list) && namesFewer(context, list)) gone.push(...paths.map(({ path }) => path))
+    if (wanted.has(list)) {
+      const isFewer = namesFewer(context, list)
+      gone.push(...paths.map(({ path }) => path).filter((path) => isFewer || wanted.has(detailsPathOf(path))))
+    }
   if (gone.length === 0) return { stored: 0, gone }
   const all = [...stored.ofOwners((owner) => resourceOf(owner) === 'packages')]
   return { stored: all.filter(({ path }) => versionsPathOf(path) !== '').length, gone: gone.sort() }
 }
 
 /** Returns why a run may not remove all artifacts of one kind: a proxy may answer for their paths. One alone may be gone. */
-function lostKind(stored: StoredAnswers, { gone }: Gone): string | null {
+function lostKind(stored: StoredAnswers, { gone }: Gone, noun: string): string | null {
   if (gone.length < 2) return null
   const left = new Set<string>()
   const lost = new Set(gone)
   for (const { path, status } of stored.ofOwners(() => true))
     if (status === 200 && !lost.has(path)) left.add(artifactKind(path))
   for (const [kind, paths] of Map.groupBy(gone, artifactKind))
-    if (paths.length > 1 && !left.has(kind))
-      return `${refuseAll({ stored: paths.length, gone: paths }, LOST_ARTIFACTS)}: ${kind}`
+    if (paths.length > 1 && !left.has(kind)) return `${refuseAll({ stored: paths.length, gone: paths }, noun)}: ${kind}`
   return null
 }
 

@@ -134,6 +134,39 @@ describe('an answer of the package catalog that says itself that it is one page 
   )
 })
 
+bothTest.each(telling([['its details'], ['the versions of its name'], ['its own entry']], 'its details'))(
+  'a provenance of an architecture that %s names no more is kept with all others, until that is approved',
+  async (where) => {
+    let n = 0
+    const ids = ['a', 'b']
+    const archs = (place: string) => (place === where && n === 0 ? { architectures: ['amd64'] } : {})
+    const entry = (id: string) => ({ id, name: id, ecosystem: 'npm', version: '1.0.0', n, ...archs('its own entry') })
+    const paths: Record<string, Saying> = { '/v1/packages/': () => ({ body: { data: ids.map(entry) } }) }
+    for (const id of ids) {
+      const version = `${versionsOf(id)}/1.0.0`
+      paths[`/v1/packages/${id}/`] = () => ({ body: { id } })
+      paths[versionsOf(id)] = () => ({ body: [{ version: '1.0.0', ...archs('the versions of its name') }] })
+      paths[`${version}/details`] = () => ({ body: { version: '1.0.0', n, ...archs('its details') } })
+      paths[`${version}/provenance/amd64`] = () => ({
+        body: { _type: STATEMENT, predicateType: 'x', subject: [], predicate: {} },
+      })
+    }
+    const made = await plainBench(paths)
+    const statusOf = async () => (await made.ask(`${versionsOf('a')}/1.0.0/provenance/amd64`)).status
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await statusOf()).toBe(200)
+    n++
+    const refused = await made.run('catalog')
+    expect([refused.state, await statusOf()]).toEqual(['quarantined', 200])
+    const approved = made.store.quarantine.readQuarantine(refused.id)
+    if (approved === null) throw new Error('nothing is in quarantine')
+    expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+    expect(await statusOf()).toBe(404)
+  },
+)
+
+const STATEMENT = 'https://in-toto.io/Statement/v1'
+
 describe('an answer that lists nothing where something is stored', () => {
   const CVES = `${versionsOf('a')}/1.0.0/cves`
   const PATCHES = '/v1/packages/a/artifacts/patches'
