@@ -27,14 +27,14 @@ export async function fetchAll(
   const { source, store, config, facts } = context
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const stale: string[] = []
-  const lacking = new Map(store.catalog.listMissingPaths().map(({ path, status }) => [path, status]))
+  const missing = new Map(store.catalog.listMissingPaths().map(({ path, status }) => [path, status]))
   const due = tasks.filter((task) => {
     if (!crawl.refreshScope.covers(task)) return false // a refresh covers few of many thousands
     const { canonical } = task
     const fetched = store.catalog.readFetched(canonical)
     // What the last run could not have is asked for, also where something older is stored; once, while a decision is awaited.
-    const isLacking = lacking.get(canonical) === 403 || (fetched === null && lacking.has(canonical))
-    const isAsked = isLacking || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
+    const isMissing = missing.get(canonical) === 403 || (fetched === null && missing.has(canonical))
+    const isAsked = isMissing || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
     if (!isAsked) return false
     if (fetched !== null) stale.push(canonical)
     return true
