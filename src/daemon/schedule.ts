@@ -80,7 +80,10 @@ function scheduledJobs(
     get lostRuns() {
       return live.runs.countLost('osv')
     },
-    run: (cause) => thread.requestSync('osv', 'reconcile', cause),
+    run(cause) {
+      thread.requestSync('osv', 'reconcile', cause)
+      thread.requestSync('feeds', 'reconcile', cause)
+    },
   }
   const again: ScheduledJob = {
     name: 'catalog reconcile',

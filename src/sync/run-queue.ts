@@ -64,10 +64,10 @@ export function createRunQueue(start: (request: RunRequest) => void, canStart: (
 
 /** Whether a run fetches what no other kind does, and nothing else: a reconcile of the catalog waits for itself, after the others. */
 function isApart({ source, kind }: RunRequest): boolean {
-  return source !== 'osv' && kind === 'reconcile'
+  return source === 'catalog' && kind === 'reconcile'
 }
 
-/** Rank of a kind of run: a repair fetches what no other one does; an osv reconcile covers the most of the others. */
+/** Rank of a kind of run: a repair fetches what no other one does; another reconcile covers the most of the others. */
 function thoroughness({ kind }: RunRequest): number {
   const kinds: readonly RunKind[] = ['refresh', 'sync', 'reconcile', 'repair']
   return kinds.indexOf(kind)

@@ -171,7 +171,7 @@ describe('the command line', () => {
   })
 
   longTest('exits 2 with a hint for an unknown command, option or source', async () => {
-    const wrongs = [['snyc'], ['sync', '--fulll'], ['sync', 'osvv'], ['sync', 'feeds', '--reconcile']]
+    const wrongs = [['snyc'], ['sync', '--fulll'], ['sync', 'osvv'], ['sync', 'identity', '--reconcile']]
     for (const args of LONG ? wrongs : wrongs.slice(0, 2)) {
       const { code, err } = await patchmirror(...args)
       expect(code, args.join(' ')).toBe(2)
@@ -580,7 +580,7 @@ describe('the command line', () => {
       const reconciled = await run(['sync', '--reconcile'], env, dir)
       expect([reconciled.code, reconciled.out.match(/^\w+: complete/gm)]).toEqual([
         0,
-        ['osv: complete', 'catalog: complete'],
+        ['feeds: complete', 'osv: complete', 'catalog: complete'],
       ])
       const second = await patchmirror('sync')
       expect(second).toMatchObject({ code: 3, err: expect.stringContaining(warning) as string })

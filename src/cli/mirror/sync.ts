@@ -42,7 +42,7 @@ export function runsExitCode(reports: readonly Run[]): number {
 }
 
 /** Sources with a reconcile: all of them where none is named. */
-const RECONCILED: readonly SourceName[] = ['osv', 'catalog']
+const RECONCILED: readonly SourceName[] = ['osv', 'feeds', 'catalog']
 
 /** `patchmirror sync`: one run of each source named, now, in this process. */
 export async function syncCommand(
@@ -57,7 +57,7 @@ export async function syncCommand(
   const active = parseSources(names, loaded.config)
   const sources = isReconcile ? active.filter((source) => RECONCILED.includes(source)) : active
   if (names.length > 0 && sources.length < active.length)
-    throw new MirrorError('usage', '--reconcile is for osv and catalog alone')
+    throw new MirrorError('usage', '--reconcile is for osv, feeds and catalog alone')
   const display = createProgress(options.json === true)
   const reports = await withRunner(loaded, features, display.show, (runner) => runAll(runner, sources, options))
   display.finish()

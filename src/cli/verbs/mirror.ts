@@ -26,7 +26,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
     summary: 'sync now: feeds, osv, catalog, identity, or all of them',
     options: [
       ['--full', 'trust nothing that is known: fetch and compare everything'],
-      ['--reconcile', 'find changes that lists do not announce (osv, catalog)'],
+      ['--reconcile', 'find changes that lists do not announce (osv, feeds, catalog)'],
       ['--dry-run', 'say what would change, store nothing'],
       JSON_FLAG,
     ],

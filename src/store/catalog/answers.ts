@@ -94,7 +94,10 @@ export interface MissingPath {
   path: string
   resource: string
   reason: string | null
-  /** 403: the service refuses it to the credential, and what is stored of it is not served; null or absent: any other reason. */
+  /**
+   * 403: the service refuses it to the credential, and what is stored of it is not served. 404, 204, or 200 for an empty list: it says
+   * that there is nothing, which a second run is to find too. Null or absent: any other reason.
+   */
   status?: number | null
 }
 

@@ -3,7 +3,7 @@ import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
 
 /** SQL: a run that checks only a part of its source, and proves nothing about the whole. */
-export const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source <> 'osv'))"
+export const IN_PART = "(kind = 'refresh' OR (kind = 'reconcile' AND source = 'catalog'))"
 
 /** The last confirmation, and until when dates were not in the future of its run, Unix milliseconds. */
 interface Confirmation {

@@ -42,11 +42,11 @@ export interface PackageScope {
   readonly digest: string
 }
 
-/** An answer that there is nothing, which may not be the service's word. */
+/** An answer that there is nothing, which may not be the service's word: a 404, a 204, or a list without entries. */
 export interface UnsureNone {
   readonly task: Task
   readonly answer: FetchedAnswer
-  /** The form of a 404; null: it is a 204. */
+  /** The form of a 404; null: it is another. */
   readonly form: ErrorForm | null
   /** Whether something is stored that it would replace. */
   readonly isStored: boolean
@@ -67,6 +67,8 @@ export interface Crawl {
   missing: Map<string, string>
   /** The missing paths that the service refuses to the credential (403). */
   forbidden: Set<string>
+  /** The missing paths of which the service says that there is nothing, for the first time → the status of its answer. */
+  none: Map<string, number>
   /** Fetched answers with links that gave no document and stay as they are → why. */
   linksLeft: Map<string, string>
   /** The missing paths that the service is still building (202). */

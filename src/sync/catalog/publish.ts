@@ -149,13 +149,13 @@ function confirm(context: CatalogContext, crawl: Crawl): void {
 
 function recordMissing(
   { store, source }: CatalogContext,
-  { missing, incomplete, wanted, forbidden, carriedOver }: Crawl,
+  { missing, incomplete, wanted, forbidden, none, carriedOver }: Crawl,
 ): void {
   const paths = [...incomplete, ...missing].map(([path, reason]) => ({
     path,
     resource: wanted.get(path)?.resource ?? (source === 'identity' ? 'users' : 'lists'),
     reason,
-    status: forbidden.has(path) ? 403 : null,
+    status: forbidden.has(path) ? 403 : (none.get(path) ?? null),
   }))
   store.catalog.replaceMissingPaths(
     (resource) => ownsResource(source, resource),

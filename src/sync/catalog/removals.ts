@@ -48,7 +48,7 @@ export function removalWords({ answers, lists, removed }: Removals): string {
     ...(answers.length === 0 ? [] : [`${counted(answers.length, 'answer')} of ${of.join(' and ')}`]),
     ...(lists.length === 0 ? [] : [counted(lists.length, 'list')]),
     ...(items === 0 ? [] : [`${counted(items, 'item')} of ${counted(listed.length, 'list')}`]),
-    ...(artifacts === 0 ? [] : [`${counted(artifacts, 'artifact')} (404 or 204)`]),
+    ...(artifacts === 0 ? [] : [`${counted(artifacts, 'artifact')} (404, 204 or empty)`]),
   ]
   return words.length === 0 ? '0' : words.join(', ')
 }

@@ -1,11 +1,12 @@
 import { counted } from '../../base/text.ts'
 import { type CatalogResource, listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
-import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
+import { type StoredAnswer, type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
-import { isDocument, versionsPathOf } from './answers/plan.ts'
-import { namesFewer } from './answers/releases.ts'
+import { type Task, detailsPathOf, isDocument, mustExist, versionsPathOf } from './answers/plan.ts'
+import { isEmptied, namesFewer, saysNothing } from './answers/releases.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
+import { unnamedByItems } from './poorer-items.ts'
 import { artifactKind } from './unsure.ts'
 
 /** What of one kind of items, or of one list, a run would remove. */
@@ -27,27 +28,43 @@ export function removedItems(
   context: CatalogContext,
   crawl: Crawl,
   stored: StoredAnswers,
-  answers: readonly { readonly path: string }[],
+  answers: readonly GoneAnswer[],
 ): RemovedItems[] {
+  const listed = listedItems(context, crawl)
   const lost = lostArtifacts(context, crawl, stored)
+  const owners = ownersOf(context, crawl, stored)
+  const lists = lostLists(context, crawl)
+  const versions = unnamed(context, crawl, stored, answers)
+  const poorer = unnamedByItems(context, crawl, { answers, lists: lists.gone })
   const kinds: [key: string, noun: string, found: Gone][] = [
-    ['owners', 'items with their artifacts', ownersOf(context, crawl, stored)],
+    ['owners', 'items with their artifacts', owners],
     ['artifacts', LOST_ARTIFACTS, lost],
-    [
-      'versions',
-      'answers about versions, which their packages do not name any more',
-      unnamed(context, crawl, stored, answers),
-    ],
+    ['versions', UNNAMED, versions],
     ['refused', 'answers, which the service refuses now (403)', hiddenAnswers(context, crawl, stored)],
-    ['lists', 'lists', lostLists(context, crawl)],
+    ['lists', 'lists', lists],
   ]
+  const ofKind = new Map([
+    [lost, () => lostKind(stored, lost, LOST_ARTIFACTS)],
+    [versions, () => lostKind(stored, versions, UNNAMED)],
+    [owners, () => lostScope(crawl, stored, { owners, listed })],
+  ])
   const items = kinds.map(([key, noun, found]): RemovedItems => {
     const { stored: total, gone } = found
-    const reason = reasonOf(context, found, noun) ?? (found === lost ? lostKind(stored, lost) : null)
+    const reason = reasonOf(context, found, noun) ?? ofKind.get(found)?.() ?? null
     return { key, resource: null, total, gone, reason }
   })
-  return [...listedItems(context, crawl), ...items].filter(({ gone }) => gone.length > 0)
+  const ofPoorer = {
+    key: 'unnamed',
+    resource: null,
+    total: stored.owners().size,
+    gone: poorer.paths,
+    reason: poorer.reason,
+  }
+  return [...listed, ...items, ofPoorer].filter(({ gone }) => gone.length > 0)
 }
+
+/** A stored answer that leaves the scope. */
+type GoneAnswer = Pick<StoredAnswer, 'path' | 'owner'>
 
 function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] {
   const { catalog } = context.store
@@ -77,7 +94,7 @@ function otherForm({ gone }: Gone): string {
   return `its pages have another form than before, and lack ${counted(gone.length, 'stored item')}`
 }
 
-const LOST_ARTIFACTS = 'artifacts, for which upstream answers 404 or 204'
+const LOST_ARTIFACTS = 'artifacts, for which upstream answers 404, 204 or an empty list'
 
 function refuseAll({ stored, gone }: Gone, noun = 'items'): string | null {
   return stored === 1 ? null : refuseRemoval(stored, gone.length, { count: 0, fraction: 0 }, noun)
@@ -96,27 +113,40 @@ interface Gone {
 /** Reports whether something that a run removed is there again. `key`: as of `RemovedItems`. */
 export function isThereAgain({ store: { catalog } }: CatalogContext, key: string, id: string): boolean {
   if (key === 'owners') return catalog.hasAnswers(id)
-  if (key === 'artifacts' || key === 'versions' || key === 'refused') return catalog.readAnswer(id)?.status === 200
+  if (key === 'artifacts') return !saysNothing(catalog.readAnswer(id))
+  if (key === 'versions' || key === 'refused') return catalog.readAnswer(id)?.status === 200
   if (key === 'lists') return catalog.readList(id) !== null
   const list = catalog.readList(key)
   return list !== null && catalog.readEntry(list.id, id) !== null
 }
 
-/** Returns the number of stored artifacts and the paths of those for which the fetched answer is 404 or 204. */
-function lostArtifacts({ store }: CatalogContext, { wanted, settled }: Crawl, stored: StoredAnswers): Gone {
-  const isArtifact = (path: string): boolean => (wanted.get(path)?.document ?? null) !== null
-  const isLost = (path: string): boolean =>
-    isArtifact(path) && stored.get(path)?.status === 200 && isNone(store.catalog.readFetched(path))
-  const gone = [...store.catalog.eachFetchedPath()].filter(isLost)
+/** Returns the number of stored artifacts, and the paths of those of which the fetched answer says that there is nothing. */
+function lostArtifacts(context: CatalogContext, { wanted, settled }: Crawl, stored: StoredAnswers): Gone {
+  const { catalog } = context.store
+  const artifactAt = (path: string): Task | null => {
+    const task = wanted.get(path)
+    return task === undefined || mustExist(task) ? null : task
+  }
+  const isLost = (path: string): boolean => {
+    const task = stored.get(path)?.status === 200 ? artifactAt(path) : null
+    if (task === null) return false
+    return isNone(catalog.readFetched(path)) || isEmptied(context, task, catalog.readFetchedBody(path))
+  }
+  const gone = [...catalog.eachFetchedPath()].filter(isLost)
   let count = 0
   // Where nothing is lost, the number of artifacts decides nothing.
   if (gone.length > 0)
     for (const { path, owner, status } of stored.ofOwners(() => true))
-      if (status === 200 && (settled.owner(owner) ? isDocument(path) : isArtifact(path))) count++
+      if (status === 200 && (settled.owner(owner) ? isDocument(path) : artifactAt(path) !== null)) count++
   return { stored: count, gone: gone.sort() }
 }
 
-/** Returns the number of stored answers about versions, and the paths of those that go because lists of versions are shorter. */
+const UNNAMED = 'answers about versions, which their packages do not name any more'
+
+/**
+ * Returns the number of stored answers about versions, and the paths of those that go because lists of versions are shorter, or name
+ * the architectures of a version no more.
+ */
 function unnamed(
   context: CatalogContext,
   { wanted }: Crawl,
@@ -126,24 +156,49 @@ function unnamed(
   const lists = Map.groupBy(answers, ({ path }) => versionsPathOf(path))
   const gone: string[] = []
   for (const [list, paths] of lists)
-    if (wanted.has(list) && namesFewer(context, list)) gone.push(...paths.map(({ path }) => path))
+    if (wanted.has(list)) {
+      const isFewer = namesFewer(context, list)
+      gone.push(...paths.map(({ path }) => path).filter((path) => isFewer || wanted.has(detailsPathOf(path))))
+    }
   if (gone.length === 0) return { stored: 0, gone }
   const all = [...stored.ofOwners((owner) => resourceOf(owner) === 'packages')]
   return { stored: all.filter(({ path }) => versionsPathOf(path) !== '').length, gone: gone.sort() }
 }
 
 /** Returns why a run may not remove all artifacts of one kind: a proxy may answer for their paths. One alone may be gone. */
-function lostKind(stored: StoredAnswers, { gone }: Gone): string | null {
+function lostKind(stored: StoredAnswers, { gone }: Gone, noun: string): string | null {
   if (gone.length < 2) return null
   const left = new Set<string>()
   const lost = new Set(gone)
   for (const { path, status } of stored.ofOwners(() => true))
     if (status === 200 && !lost.has(path)) left.add(artifactKind(path))
   for (const [kind, paths] of Map.groupBy(gone, artifactKind))
-    if (paths.length > 1 && !left.has(kind))
-      return `${refuseAll({ stored: paths.length, gone: paths }, LOST_ARTIFACTS)}: ${kind}`
+    if (paths.length > 1 && !left.has(kind)) return `${refuseAll({ stored: paths.length, gone: paths }, noun)}: ${kind}`
   return null
 }
+
+/**
+ * Returns why a run may not remove each image, tag and package that is mirrored, however few they are, where none is listed any more or
+ * nothing else is in scope: another account may have answered, or its subscriptions are lost. The lists show where others are chosen.
+ */
+function lostScope(
+  { wanted }: Crawl,
+  stored: StoredAnswers,
+  { owners: { gone }, listed }: { owners: Gone; listed: readonly RemovedItems[] },
+): string | null {
+  if (gone.length === 0) return null
+  const isScoped = (owner: string): boolean => SCOPED.has(resourceOf(owner))
+  const scoped = [...stored.owners()].filter(isScoped)
+  const lost = new Set(gone)
+  if (scoped.length === 0 || !scoped.every((owner) => lost.has(owner))) return null
+  const unlisted = new Set(listed.flatMap(({ resource, gone: ids }) => ids.map((id) => `${resource}/${id}`)))
+  const isReplaced = [...wanted.values()].some(({ owner }) => isScoped(owner))
+  if (isReplaced && !scoped.every((owner) => unlisted.has(owner))) return null
+  return `it would remove every image, tag and package that is mirrored (${scoped.length})`
+}
+
+/** What the scope consists of. */
+const SCOPED: ReadonlySet<string> = new Set(['images', 'tags', 'packages'])
 
 /** Returns the number of stored answers that are served, and the paths of those that the service refuses now. */
 function hiddenAnswers({ store, source }: CatalogContext, { forbidden }: Crawl, stored: StoredAnswers): Gone {

@@ -160,6 +160,7 @@ async function planCrawl(context: CatalogContext, walks: Walks, known: StoredAns
     confirmed: [],
     missing: new Map(walks.failed),
     forbidden: new Set(walks.forbidden),
+    none: new Map(),
     linksLeft: new Map(),
     pending: new Set(),
     unsure: [],

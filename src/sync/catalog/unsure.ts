@@ -6,24 +6,41 @@ import { LeavingError } from '../../upstream/http/destinations.ts'
 import { type ErrorForm, formOf, isTransient, statusOf } from '../../upstream/http/errors.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl, UnsureNone } from './crawl.ts'
+import { isNarrow } from './scope/refresh-scope.ts'
 
 /**
  * Decides on what answers that there is nothing, where something is stored or a proxy may have answered. It counts as the service's
  * word where the service refuses what cannot exist in the same form, and still gives another answer of that kind. Otherwise the
- * path is missing, and what is stored stays. Where the service gave no other, one form of refusal decides, and the guard on all.
+ * path is missing, and what is stored stays; so it does until a second run in a row finds the same. Where the service gave no other,
+ * one form of refusal decides, and the guard on all.
  */
 export async function settleUnsure(context: CatalogContext, crawl: Crawl): Promise<void> {
   for (const [kind, [first, ...others]] of Map.groupBy(crawl.unsure, ({ task }) => artifactKind(task.canonical))) {
     if (first === undefined) continue
     const judge = await createJudge(context, kind, [first, ...others])
     for (const one of [first, ...others]) {
-      const why = judge(one)
-      if (why === null) {
-        await context.keep(() => context.store.catalog.keepFetched(one.answer))
+      const { task, answer } = one
+      const doubt = judge(one)
+      if (doubt === null && isSettled(context, one)) {
+        await context.keep(() => context.store.catalog.keepFetched(answer))
         crawl.fetched++
-      } else crawl.missing.set(one.task.canonical, `it answers ${one.answer.status}${why}`)
+        continue
+      }
+      const what = answer.status === 200 ? 'it lists nothing' : `it answers ${answer.status}`
+      crawl.missing.set(
+        task.canonical,
+        `${what}${doubt ?? ': what is stored stays until the next sync finds the same'}`,
+      )
+      if (doubt === null) crawl.none.set(task.canonical, answer.status)
     }
   }
+}
+
+/** Returns whether nothing is stored, or the run before found that there is nothing. A refresh may come seconds after it. */
+function isSettled(context: CatalogContext, { task, isStored }: UnsureNone): boolean {
+  if (!isStored) return true
+  const before = context.store.catalog.readMissingPath(task.canonical)?.status ?? null
+  return !isNarrow(context) && before !== null && before !== 403
 }
 
 /** Forms of the paths of answers that may be none. */

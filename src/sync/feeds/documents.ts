@@ -6,6 +6,7 @@ import { type Document, type UpstreamState, nextChanged } from '../../store/feed
 import { documentMember, soundContent } from '../../store/database/gzip.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
+import { ecosystemNames } from '../../base/versions/ecosystems.ts'
 import { refuseCostly } from '../../base/json/limits.ts'
 import { errorOfAnswer, unfinishedState } from '../../base/json/forms/error-body.ts'
 import { moreBeyond } from '../../base/json/forms/more-beyond.ts'
@@ -175,35 +176,45 @@ function countPackages(rows: readonly Fields[]): number {
   return count
 }
 
-/** Counts the values of a document that are not objects or lists, at any depth. */
+/** Counts the values of a document that are not objects, lists or null, at any depth. */
 function countLeaves(value: unknown): number {
   let count = 0
   const open: unknown[] = [value]
   while (open.length > 0) {
     const next = open.pop()
-    if (!isContainer(next)) count++
+    if (!isContainer(next)) count += next === null ? 0 : 1
     else for (const member of Object.values(next as object)) open.push(member)
   }
   return count
 }
 
 /**
- * Returns the place of a part of a feed, at most two members deep, that had entries and has none, where others of its parts are still
- * there; null: there is none. A part under another name than before is none.
+ * Returns the place of a part of a feed, at most two members deep, that had entries and has none; null: there is none. A part under
+ * another name than before is none, and so are notes, a release and a package.
  */
 export function emptiedPart(before: unknown, after: unknown, above: readonly string[] = []): string | null {
-  if (!isObject(before) || !isObject(after) || !Object.keys(before).some((name) => hasEntries(after[name]))) return null
+  if (!isObject(before) || !isObject(after)) return null
   const isRenamed = Object.keys(after).some((name) => !(name in before))
   for (const [name, part] of Object.entries(before)) {
     const place = [...above, name]
     if (!isContainer(part) || !hasEntries(part) || (isRenamed && !(name in after))) continue
     const emptied = hasEntries(after[name])
       ? above.length === 0 && emptiedPart(part, after[name], place)
-      : place.join('.')
+      : isPart(name, Object.keys(before)) && place.join('.')
     if (typeof emptied === 'string') return emptied
   }
   return null
 }
+
+/** Returns whether a member has all that a feed says of an ecosystem, or of several, by its name and those beside it: a package may be called npm. */
+function isPart(name: string, all: readonly string[]): boolean {
+  const named = all.filter((one) => ECOSYSTEMS.has(one.toLowerCase()))
+  return AROUND_ALL.test(name) || (named.includes(name) && named.length * 2 >= all.length)
+}
+
+/** Names of what is around the entries. */
+const AROUND_ALL = /^(data|results?|items|records|entries|patches|packages|feed)$|ecosystems?$/i
+const ECOSYSTEMS: ReadonlySet<string> = new Set(ecosystemNames().names.map((name) => name.toLowerCase()))
 
 function hasEntries(part: unknown): boolean {
   return isContainer(part) && countLeaves(part) > 0

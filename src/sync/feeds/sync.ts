@@ -121,10 +121,10 @@ async function fetchAll(context: SyncContext, paths: readonly string[]): Promise
 }
 
 async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeeds): Promise<void> {
-  const { session, config, full, store } = context
+  const { session, config, full, kind, store } = context
   const stored = readStored(context, path)
-  // What is damaged is fetched again: upstream would confirm bytes that are not there.
-  const isKnown = !full && stored !== null && stored.content !== null
+  // What is damaged is fetched again: upstream would confirm bytes that are not there. A reconcile takes no ETag's word for the content.
+  const isKnown = !full && kind !== 'reconcile' && stored !== null && stored.content !== null
   const known = isKnown ? store.feeds.readUpstreamState(path) : null
   try {
     const answer = await fetchFeed(session, path, known, config.upstream.maxJsonBytes)

@@ -34,7 +34,7 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
     if (refusal !== null) return refusal
     if (context.dryRun) return { state: 'planned' }
     const records = await fetchChanges(context, listed.index, plan)
-    const known = withoutDoubted(context, listed)
+    const known = withoutDoubted(context, listed, records.place !== 'archive' && records.result.missing.size > 0)
     if (isPublished(context, scope, known, plan, records)) return confirmIndex(context, approval, known, records)
     return commitChanges(context, { scope, approval }, known, plan, records)
   }
@@ -42,12 +42,12 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
 }
 
 /**
- * Forgets the validators of a confirmed index that lacks records of the archive, so that the next run asks for all of it: an ETag that
- * stays while the index changes would confirm it for ever.
+ * Forgets the validators of a confirmed index that lacks records of the archive, or lists records that are missing (`lacks`), so that
+ * the next run asks for all of it: an ETag that stays while the index changes would confirm it for ever.
  */
-function withoutDoubted({ facts }: SyncContext, listed: ListedIndex): ListedIndex {
-  const isDoubted = listed.stored && facts['unlistedMembers'] !== undefined
-  return isDoubted ? { ...listed, etag: null, lastModified: null } : listed
+function withoutDoubted({ facts }: SyncContext, listed: ListedIndex, lacks: boolean): ListedIndex {
+  const isDoubted = lacks || facts['unlistedMembers'] !== undefined
+  return listed.stored && isDoubted ? { ...listed, etag: null, lastModified: null } : listed
 }
 
 /** Puts damaged records back from the archive: what upstream serves now may have to wait for a decision. */

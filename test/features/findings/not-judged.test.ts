@@ -82,6 +82,7 @@ bothTest.each(telling(['damaged', 'missing'], 'damaged'))(
     await bench.judge()
     if (how === 'missing') sandbox.faults.set(path, { kind: 'status', status: 404 })
     write('b')
+    if (how === 'missing') expect((await bench.run('catalog')).state).toBe('partial') // a second run is to find the same
     await bench.crawl()
     const repair = how === 'missing' ? () => undefined : damage(dir, path)
     await bench.judge()

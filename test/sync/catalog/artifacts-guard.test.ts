@@ -130,6 +130,7 @@ describe('VEX by which an older not_affected of another tag comes to count', () 
     const { faults, service } = bench.made.sandbox
     faults.set(`/v1/tags/${bench.tag}/vex`, { kind: 'status', status: 404 })
     service.change('tags', bench.tag, { note: 'changed' })
+    expect(await bench.made.run('catalog')).toMatchObject({ state: 'partial' })
     await expectRefused(bench)
   })
 
@@ -284,6 +285,7 @@ describe('an SBOM of the same image', () => {
     write(PURLS)
     made.sandbox.faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 404 })
     made.sandbox.service.change('tags', tag, { note: 'changed' })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
     await expectRefused(made, '60 of 120 findings would be gone')
     await made.judge()
     expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60 })

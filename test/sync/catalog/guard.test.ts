@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { CatalogBench } from '../../support/catalog/mirror.ts'
-import { plainBench } from '../../support/catalog/plain-service.ts'
-import { longTest, test } from '../../support/tables.ts'
+import { type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { contentsOf } from '../fixtures.ts'
 import { SMALL, asked, bench, differences, mirrored } from './fixtures.ts'
 import { countCatalog } from '../../support/stored-counts.ts'
@@ -327,4 +327,56 @@ test('a list of users that is empty at once is quarantined: whoever asks is one 
   const report = await made.run('identity')
   expect(report).toMatchObject({ state: 'quarantined' })
   expect(report.message).toContain('/v1/users: it would remove all 3 items')
+})
+
+/** What the service says to an account: images that are listed, and its subscriptions to some of them. */
+function accountOf(images: readonly string[], subscribed: readonly string[]): Record<string, Saying> {
+  const list = (data: readonly object[]) => (): Said => ({ body: { data, cursor: { after: null } } })
+  const paths: Record<string, Saying> = {
+    '/v1/subscriptions/': list(subscribed.map((image) => ({ id: `s-${image}`, image_id: image }))),
+    '/v1/images/': list(images.map((id) => ({ id, name: id }))),
+    '/v1/tags/': list(images.map((id) => ({ id: `t-${id}`, image_id: id, name: '1' }))),
+  }
+  for (const id of images) {
+    paths[`/v1/subscriptions/s-${id}/`] = () => ({ body: { id: `s-${id}` } })
+    paths[`/v1/images/${id}`] = () => ({ body: { id } })
+    paths[`/v1/images/${id}/tags`] = list([{ id: `t-${id}`, image_id: id, name: '1' }])
+    paths[`/v1/tags/t-${id}`] = () => ({ body: { id: `t-${id}` } })
+    paths[`/v1/tags/t-${id}/sbom`] = () => ({ body: { bomFormat: 'CycloneDX', specVersion: '1.5', serialNumber: id } })
+  }
+  return paths
+}
+
+describe('all images that are mirrored, however few,', () => {
+  const ACCOUNTS: [string, 'all' | 'subscribed', Record<string, Saying>, string][] = [
+    ['stay where another account answers', 'all', accountOf(['x', 'y'], ['x']), 'quarantined'],
+    [
+      'stay where another account with a subscription answers',
+      'subscribed',
+      accountOf(['x', 'y'], ['x']),
+      'quarantined',
+    ],
+    ['stay where the only subscription is not listed', 'subscribed', accountOf(['a', 'b'], []), 'quarantined'],
+    ['go where another listed one is subscribed', 'subscribed', accountOf(['a', 'b'], ['b']), 'complete'],
+  ]
+  bothTest.each(
+    telling(ACCOUNTS, 'stay where another account answers', 'stay where the only subscription is not listed'),
+  )('%s (scope: %s)', async (_, scope, account, state) => {
+    const own = accountOf(['a', 'b'], ['a'])
+    const made = await plainBench(own, { PATCHMIRROR_CATALOG_SCOPE: scope })
+    const statusOf = async (path: string) => (await made.ask(path)).status
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    made.say(account)
+    const report = await made.run('catalog')
+    expect([report.state, await statusOf('/v1/tags/t-a/sbom')]).toEqual([state, state === 'complete' ? 404 : 200])
+    if (state === 'complete') return
+    expect(report.message).toContain('it would remove every image, tag and package that is mirrored')
+    expect(await statusOf('/v1/tags/t-x')).toBe(404)
+    made.say(own)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(made.store.quarantine.listOpenQuarantines()).toEqual([])
+    made.say(account)
+    expect(await approve(made, (await made.run('catalog')).id)).toMatchObject({ state: 'complete' })
+    expect(await statusOf('/v1/tags/t-a/sbom')).toBe(404)
+  })
 })

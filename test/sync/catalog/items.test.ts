@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
+import { type Said, plainBench } from '../../support/catalog/plain-service.ts'
 import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import { ALL, SBOM, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } from './fixtures.ts'
@@ -30,6 +31,16 @@ describe('an item that answers 500', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
     expect(await (await made.ask(`/v1/tags/${tag}`)).text()).toBe(before)
   })
+})
+
+test('what a run could not have is asked for by the next one, though its item is as before', async () => {
+  const made = await mirrored()
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
+  expect(await made.run('catalog', { full: true })).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  made.sandbox.faults.clear()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 1 } })
 })
 
 longTest(
@@ -249,4 +260,72 @@ longTest('an answer that several packages share is stored under one that is stil
   await made.run('catalog')
   expect(owners()).not.toContain(`packages/${first}`)
   expect(await differences(made)).toEqual([])
+})
+
+describe('a listed item that lost the field by which more is mirrored', () => {
+  const SBOM_OF = (id: string): Said => ({ body: { bomFormat: 'CycloneDX', specVersion: '1.5', serialNumber: id } })
+  const CVES = '/packages/ecosystems/npm/packages/p/versions/1.0.0/cves'
+
+  /** A mirror of an image, a tag and a package, whose list entries are what `entries` says. */
+  async function listed(entries: () => { image: object; tag: object; package: object }) {
+    const list = (one: 'image' | 'tag' | 'package'): Said => ({
+      body: { data: [entries()[one]], cursor: { after: null } },
+    })
+    return plainBench(
+      {
+        '/v1/subscriptions/': () => ({
+          body: {
+            data: [
+              { id: 's', image_id: 'i' },
+              { id: 'u', package_id: 'p' },
+            ],
+          },
+        }),
+        '/v1/subscriptions/s/': () => ({ body: { id: 's' } }),
+        '/v1/subscriptions/u/': () => ({ body: { id: 'u' } }),
+        '/v1/images/': () => list('image'),
+        '/v1/images/i': () => ({ body: { id: 'i' } }),
+        '/v1/images/python/tags': () => ({ body: { data: [{ id: 't', name: '1' }] } }),
+        '/v1/tags/': () => list('tag'),
+        '/v1/tags/t': () => ({ body: { id: 't' } }),
+        '/v1/tags/t/sbom': () => SBOM_OF('t'),
+        '/v1/packages/': () => list('package'),
+        '/v1/packages/p/': () => ({ body: { id: 'p' } }),
+        [CVES]: () => ({ body: ['CVE-2024-1'] }),
+      },
+      { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },
+    )
+  }
+
+  const WHOLE = {
+    image: { id: 'i', name: 'python' },
+    tag: { id: 't', name: '1', image_id: 'i' },
+    package: { id: 'p', name: 'p', ecosystem: 'npm', version: '1.0.0' },
+  }
+  const POORER: [string, object, string][] = [
+    ['the image of a tag', { tag: { ...WHOLE.tag, image_id: null } }, '/v1/tags/t/sbom'],
+    ['the repository of an image', { image: { id: 'i' } }, '/v1/images/python/tags'],
+    ['the ecosystem of a package', { package: { ...WHOLE.package, ecosystem: undefined } }, CVES],
+    ['the version of a package', { package: { ...WHOLE.package, version: '' } }, CVES],
+  ]
+  bothTest.each(telling(POORER, 'the image of a tag', 'the ecosystem of a package'))(
+    'as %s, removes nothing until that is approved, and is as before when the field is there again',
+    async (_, poorer, path) => {
+      let entries = WHOLE
+      const made = await listed(() => entries)
+      const statusOf = async (): Promise<number> => (await made.ask(path)).status
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      entries = { ...WHOLE, ...poorer }
+      const refused = await made.run('catalog')
+      expect([refused.state, await statusOf()]).toEqual(['quarantined', 200])
+      expect(refused.message).toContain('1 item that is listed and does not name them any more')
+      entries = WHOLE
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete', message: 'nothing changed' })
+      entries = { ...WHOLE, ...poorer }
+      const approved = made.store.quarantine.readQuarantine((await made.run('catalog')).id)
+      if (approved === null) throw new Error('nothing is in quarantine')
+      expect((await made.run('catalog', { kind: 'approve', approved })).state).not.toBe('quarantined')
+      expect(await statusOf()).not.toBe(200)
+    },
+  )
 })

@@ -180,6 +180,7 @@ longTest.each(['quarantined', 'rejected', 'failed'] as const)(
     await made.run('catalog')
     const { faults } = made.sandbox
     faults.set(/^\/v1\/packages\/[^/]+\/artifacts\/patches$/, { kind: 'status', status: 404 })
+    expect(await made.run('catalog', { full: true })).toMatchObject({ state: 'partial', facts: { lacking: 12 } })
     if (how === 'failed') faults.set(/^\/v1\/avrs/, { kind: 'status', status: 401 })
     const { id, state } = await made.run('catalog', { full: true })
     expect(state).toBe(how === 'failed' ? 'failed' : 'quarantined')

@@ -1,3 +1,4 @@
+import { emptiedPart } from '../../../src/sync/feeds/documents.ts'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { connect } from '../../../src/store/database/sqlite.ts'
@@ -200,9 +201,51 @@ test('a feed of which a part is empty at once is refused, however small that is'
     { data: small },
     { alpine: small.alpine, PyPI: small.pypi },
     { ...small, pypi: part(1), npm: [] },
+    { ...small, warnings: ['curl: no release'] },
+    { ...small, warnings: [] },
     small,
   ]) {
     say(other)
     expect([other, (await made.run('feeds')).state]).toEqual([other, 'complete'])
+  }
+})
+
+test.each([
+  ['a note', { alpine: [1], warnings: ['late'] }, { warnings: [] }, null],
+  ['a release', { alpine: { '3.15': [1], '3.18': [2] } }, { alpine: { '3.15': [], '3.18': [2] } }, null],
+  ['a package', { curl: { 'CVE-1': '1' }, npm: { 'CVE-2': '2' }, zlib: {} }, { npm: {} }, null],
+  ['an ecosystem', { data: { alpine: [1], npm: [2] }, meta: [3] }, { data: { alpine: [1], npm: [] } }, 'data.npm'],
+  [
+    'each ecosystem',
+    { ecosystems: { alpine: [1] }, platforms: [1] },
+    { ecosystems: {}, platforms: [], at: 1 },
+    'ecosystems',
+  ],
+  ['what is around all', { data: [1], meta: { page: 1 } }, { data: [] }, 'data'],
+  [
+    'the list of ecosystems',
+    { package_ecosystems: ['npm'], platforms: [1] },
+    { package_ecosystems: [] },
+    'package_ecosystems',
+  ],
+])('%s that is empty at once is a part or none', (_, before, now, part) => {
+  expect(emptiedPart(before, { ...before, ...now })).toBe(part)
+})
+
+test('a small feed of which nothing but null or a date is left is refused', async () => {
+  const made = await bench({ sandbox: { records: 5, large: 0 } })
+  const say = (value: object): void => {
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(MATRIX, { kind: 'body', type: 'application/json', body: JSON.stringify(value) })
+  }
+  say({ ecosystems: { alpine: ['3.18', '3.19'] }, platforms: [{ os: 'linux' }] })
+  expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+  for (const left of [
+    { ecosystems: null },
+    { data: null },
+    { ecosystems: {}, platforms: [], generated: '2026-01-01' },
+  ]) {
+    say(left)
+    expect([left, (await made.run('feeds')).state]).toEqual([left, 'quarantined'])
   }
 })

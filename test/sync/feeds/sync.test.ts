@@ -57,6 +57,15 @@ describe('the other feeds', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
+  test('are asked for without their ETags by a reconcile, as content may change under the same ones', async () => {
+    const made = await synced()
+    const before = contentsOf(made.dir)
+    const report = await made.run('feeds', { kind: 'reconcile' })
+    expect(report).toMatchObject({ state: 'complete', message: 'nothing changed', facts: { requests: 3 } })
+    expect([...made.sandbox.requests].map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+
   longTest('are stored unchanged when they begin with a byte order mark', async () => {
     const made = await synced()
     for (const path of ALL) {

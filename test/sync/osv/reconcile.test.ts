@@ -56,6 +56,16 @@ describe('a reconcile', () => {
     expect(differences(made)).toEqual([])
   })
 
+  test('of an archive without a record that a confirmed index lists has the next sync ask for all of that', async () => {
+    const made = await synced({ sandbox: { records: 5, large: 0 } })
+    const { feed, faults } = made.sandbox
+    feed.remove(1)
+    faults.set(INDEX, { kind: 'status', status: 304 }, { times: 1 })
+    expect(await reconcile(made)).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { removed: 1 } })
+    expect(differences(made)).toEqual([])
+  })
+
   longTest('applies announced and silent changes, additions and removals together', async () => {
     const made = await synced()
     const { feed } = made.sandbox

@@ -7,6 +7,7 @@ import type { Crawl, RefreshScope } from '../crawl.ts'
 import { fetchAnswer } from './fetch.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
+import { isEmptied } from './releases.ts'
 import { isFatal } from '../lists/walk.ts'
 import { runPool } from '../../../base/pacing.ts'
 
@@ -26,12 +27,14 @@ export async function fetchAll(
   const { source, store, config, facts } = context
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const stale: string[] = []
-  const refused = new Set(store.catalog.listForbiddenPaths().map(({ path }) => path))
+  const missing = new Map(store.catalog.listMissingPaths().map(({ path, status }) => [path, status]))
   const due = tasks.filter((task) => {
     if (!crawl.refreshScope.covers(task)) return false // a refresh covers few of many thousands
     const { canonical } = task
     const fetched = store.catalog.readFetched(canonical)
-    const isAsked = refused.has(canonical) || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
+    // What the last run could not have is asked for, also where something older is stored; once, while a decision is awaited.
+    const isMissing = missing.get(canonical) === 403 || (fetched === null && missing.has(canonical))
+    const isAsked = isMissing || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
     if (!isAsked) return false
     if (fetched !== null) stale.push(canonical)
     return true
@@ -104,7 +107,10 @@ async function fetchOne(
     }
     const fetched = { ...answer, ownerSha }
     const isStored = stored?.status === 200
-    if (isNone(answer) && !mustExist(task) && (isStored || (form !== null && !isJson(form.type)))) {
+    const isUnsure = isNone(answer)
+      ? isStored || (form !== null && !isJson(form.type))
+      : isEmptied(context, task, answer)
+    if (isUnsure && !mustExist(task)) {
       crawl.unsure.push({ task, answer: fetched, form, isStored })
       return
     }

@@ -4,6 +4,8 @@ import { matchPath } from '../../../base/domain/path-templates.ts'
 import { RELEASES, RESOURCES } from '../../../base/domain/resources.ts'
 import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
 import { plainName } from '../../../base/json/field-names.ts'
+import { joinPage } from '../../../base/json/envelope.ts'
+import { endingOf, frameOf } from '../../../base/json/envelope-learn.ts'
 import { saysAnything } from '../../../base/json/forms/error-body.ts'
 import { countListed, moreBeyond } from '../../../base/json/forms/more-beyond.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
@@ -14,6 +16,7 @@ import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { type Meta, hasEnd } from '../../../upstream/http/response.ts'
+import { collectList } from '../../../upstream/lists/collect.ts'
 import { refusePaged } from '../../../upstream/whole-document.ts'
 import {
   type ErrorForm,
@@ -80,7 +83,7 @@ async function buildAnswer(
   if (answer === 'unchanged') return null
   if (answer === 404 || answer === 204) return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
   if (task.document === null && 'body' in answer) {
-    const item = itemAnswer(context, task, answer)
+    const item = await itemAnswer(context, task, answer, seen)
     const isSame = stored?.status === 200 && stored.sha256.equals(item.sha256)
     return isSame && context.store.catalog.readAnswerType(task.canonical) === item.type ? null : item
   }
@@ -120,7 +123,8 @@ async function ask(
   seen: Seen,
 ): Promise<OkResponse | { redirectedTo: string } | 'unchanged' | 404 | 204> {
   const session = context.sessionOf(task.surface)
-  const known = stored?.status === 200 && stored.etag !== null && task.document === null && !context.full
+  const isCompared = context.full || context.kind === 'reconcile'
+  const known = stored?.status === 200 && stored.etag !== null && task.document === null && !isCompared
   try {
     const answer = await session.fetchDocument(context.relative(task, task.path), {
       maxBytes: context.config.upstream.maxRecordBytes,
@@ -154,14 +158,51 @@ function blank({ canonical, resource, owner, ownerSha }: Task): Omit<FetchedAnsw
   return { path: canonical, resource, owner, ownerSha, ...rest }
 }
 
-function itemAnswer(context: CatalogContext, task: Task, { body, meta, type }: OkResponse) {
-  const value = parse(task.path, body)
+async function itemAnswer(context: CatalogContext, task: Task, { body: given, meta, type }: OkResponse, seen: Seen) {
+  const value = parse(task.path, given)
   refuseStranger(context, task, value)
-  refusePage(task, value, meta)
+  const { body, etag } = await wholeAnswer(context, task, value, { body: given, meta, seen })
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
   const packed = packContent(clean)
   const answer = jsonAnswer(task, clean, packed)
-  return { ...answer, etag: meta.etag, mentions: mentionsOf(value), type: jsonType(type) }
+  return { ...answer, etag, mentions: mentionsOf(value), type: jsonType(type) }
+}
+
+/** Returns an answer as it is, or all its pages as one, in upstream's own form. Throws `upstream_shape` where they are not all there. */
+async function wholeAnswer(
+  context: CatalogContext,
+  task: Task,
+  value: unknown,
+  { body, meta, seen }: Pick<OkResponse, 'body' | 'meta'> & { seen: Seen },
+): Promise<Pick<OkResponse, 'body'> & Pick<Meta, 'etag'>> {
+  try {
+    refusePage(task, value, meta)
+    return { body, etag: meta.etag }
+  } catch (error) {
+    const { pages, cut, asOf } = await collectPages(context, task).catch((failure: unknown) => {
+      throw isShape(failure) ? error : failure
+    })
+    const [first] = pages
+    if (cut !== null || first === undefined) throw error
+    seen.at = asOf
+    const items = pages.flatMap((page) => page.items)
+    const frame = frameOf(first.value, first.shape, items.length)
+    const ending = endingOf(pages.at(-1)?.value, frame.cursor)
+    const url = context.sessionOf(task.surface).root + context.relative(task, task.path)
+    const facts = { next: null, total: items.length, limit: Math.max(1, items.length) }
+    const urls = { base: url, self: url, first: url, next: null }
+    return { body: joinPage({ ...frame, ending }, { ...facts, urls }, items), etag: null }
+  }
+}
+
+function collectPages(context: CatalogContext, task: Task) {
+  const { maxRecordBytes: maxBytes } = context.config.upstream
+  const path = context.relative(task, task.path)
+  return collectList(context.sessionOf(task.surface), path, { maxBytes, refuse: refuseCostly })
+}
+
+function isShape(error: unknown): boolean {
+  return error instanceof MirrorError && error.code === 'upstream_shape'
 }
 
 function jsonAnswer(task: Task, body: Buffer, packed: Buffer): FetchedAnswer {
@@ -195,8 +236,11 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
   if (asked !== null && !isNamed && (hasId(value, asked.ids) || names(stored, asked.id)))
     throw stranger(task, `it does not name ${asked.shown.slice(0, 80)}`)
   if (!isNamed && !saysAnything(value, isCatalog)) throw stranger(task, 'it says nothing')
-  if (!isCatalog && !context.full && isUnlike(value, stored))
-    throw stranger(task, 'it has no member of what is stored, which a sync with --full replaces')
+  if (!isCatalog && isUnlike(value, stored)) {
+    const isNotice = namesId(stored) && !namesId(value)
+    if (isNotice) throw stranger(task, 'it has no member of what is stored, and no id')
+    if (!context.full) throw stranger(task, 'it has no member of what is stored, which a sync with --full replaces')
+  }
   if (matchPath(RELEASES.versions, task.canonical) === null || releasesIn(value).length > 0) return
   const versions = releasesIn(stored).length
   if (versions > 0) throw stranger(task, `it names no version of a package that had ${versions}`)
@@ -242,6 +286,11 @@ function names(value: unknown, id: string, depth = 0): boolean {
 function isUnlike(value: unknown, stored: unknown): boolean {
   const known = memberNames(stored)
   return known.size > 0 && ![...memberNames(value)].some((name) => known.has(name))
+}
+
+/** Whether a member may be an id, under any name: an account has one, a notice mostly not. */
+function namesId(value: unknown): boolean {
+  return [...memberNames(value)].some((name) => name.endsWith('id'))
 }
 
 function memberNames(value: unknown, depth = 0): Set<string> {

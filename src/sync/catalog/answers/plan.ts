@@ -66,6 +66,12 @@ export function versionsPathOf(path: string): string {
   return params ? (canonicalPath(fillPath(versions, params)) ?? '') : ''
 }
 
+/** Returns the path of the details of the version whose provenance has this path; empty for other paths. */
+export function detailsPathOf(path: string): string {
+  const params = matchPath(RELEASES.provenance, path)
+  return params === null ? '' : (canonicalPath(fillPath(RELEASES.details, params)) ?? '')
+}
+
 /** Returns whether no digest shows that the answer changed, so that it is requested in every run. */
 export function isAlwaysDue({ ownerSha }: Task): boolean {
   return ownerSha.length === 0

@@ -12,6 +12,7 @@ import { digestOfCatalog } from '../digest.ts'
 import { isConfirmationDue } from './due.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, taskOf } from './plan.ts'
+import { isEmptied } from './releases.ts'
 import { isFatal, resourcesOf } from '../lists/walk.ts'
 import type { SyncResult } from '../../context.ts'
 import { runPool } from '../../../base/pacing.ts'
@@ -75,7 +76,7 @@ interface Found {
   /** Path → upstream's date (unix milliseconds) of answers that equal the stored ones. */
   confirmed: Map<string, number>
   changed: string[]
-  /** Paths that upstream answers with 403, 404 or 204: the next sync requests them again, and its guard decides. */
+  /** Paths that upstream answers with 403, 404, 204 or an empty list: the next sync requests them again, and its guard decides. */
   contradicted: string[]
   /** `path: reason`. */
   failed: string[]
@@ -95,7 +96,7 @@ async function askAgain(
     failures.recordSuccess(task)
     const same = answer === null || answerState(answer) === store.catalog.readAnswerState(task.canonical)
     if (same) found.confirmed.set(task.canonical, at)
-    else if (isNone(answer)) found.contradicted.push(task.canonical)
+    else if (isNone(answer) || isEmptied(context, task, answer)) found.contradicted.push(task.canonical)
     else {
       await store.exclusive(() => store.catalog.keepFetched(answer))
       found.changed.push(task.canonical)

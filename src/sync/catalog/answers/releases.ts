@@ -9,6 +9,7 @@ import type { Crawl } from '../crawl.ts'
 import { isNarrow } from '../scope/refresh-scope.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
 import { type Task, NO_OWNER_DIGEST, digestOf, taskOf, versionsPathOf } from './plan.ts'
+import { countListed } from '../../../base/json/forms/more-beyond.ts'
 import { jsonTextOf } from '../../../base/json/objects.ts'
 
 const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as const
@@ -143,6 +144,25 @@ export function readAnswer({ store: { catalog } }: CatalogContext, path: string)
 export function namesFewer(context: CatalogContext, path: string): boolean {
   const before = releasesIn(valueOf(context.store.catalog.readAnswer(path))).length
   return releasesIn(readAnswer(context, path)).length < before
+}
+
+/**
+ * Returns whether an answer lists nothing where the stored one of its path listed something: vulnerabilities of a version, or patches of
+ * a package. What reads it would take that for clean.
+ */
+export function isEmptied(
+  { store: { catalog } }: CatalogContext,
+  { canonical, surface, document }: Pick<Task, 'canonical' | 'surface' | 'document'>,
+  answer: Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null,
+): boolean {
+  if (document !== 'text' && (document !== null || surface !== 'catalog')) return false
+  return answer?.status === 200 && saysNothing(answer) && !saysNothing(catalog.readAnswer(canonical))
+}
+
+/** Returns whether an answer has no content, or lists nothing; null: there is none. */
+export function saysNothing(answer: Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null): boolean {
+  if (answer?.status !== 200) return true
+  return answer.body !== null && countListed(valueOf(answer)) === 0
 }
 
 function valueOf(answer: Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null): unknown {

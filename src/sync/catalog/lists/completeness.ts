@@ -15,6 +15,8 @@ export interface ListEvidence {
   endInPage?: boolean
   /** Whether what its pages state of an end, or a total, says nothing; absent: not known. */
   statesNothing?: boolean | null
+  /** When all its pages were last read, and not only confirmed by their ETags, Unix milliseconds; absent: not known. */
+  readAt?: number
 }
 
 /** Returns the stored evidence of a list; null when it was never judged. */

@@ -8,6 +8,7 @@ import { type CatalogList, type CatalogPage, isCarried } from '../../../store/ca
 import { nextLink } from '../../../upstream/lists/page-key.ts'
 import { type WalkEnd, type WalkOptions, probeList, walkList } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
+import { isConfirmationDue } from '../answers/due.ts'
 import { whyOlder } from '../../older-mirror.ts'
 import {
   type ListEvidence,
@@ -64,13 +65,16 @@ export async function walkCatalogList(
   const walk = createWalk(known)
   const target = { resource: items, facets, path, canonical }
   const judged = stored === null ? null : parseEvidence(store.catalog.readEvidence(stored.id))
-  const before = { known, judged, stored }
+  const isRead = stored === null || isReadingDue(context, canonical, judged)
+  const before = { known, judged, stored, isRead }
   try {
     const end = await walkUntilSteady(context, target, walk, pages, before)
     const entries = all.length > 1 ? (stored?.entries ?? 0) : 0
     const isPaged = all.filter((page) => !isCarried(page)).length > 1
     const lost = stored === null || end.seen === null ? 0 : store.catalog.countGone(stored.id, canonical)
-    const evidence = evidenceOf(walk, end, judged, { entries, isPaged, lost })
+    const readAt = isRead ? context.now() : judged?.readAt
+    const found = evidenceOf(walk, end, judged, { entries, isPaged, lost })
+    const evidence = { ...found, ...(readAt !== undefined && { readAt }) }
     let frame = await learnedFrame(context, target, walk, end, known)
     const same = walk.kept === walk.count && walk.count === pages.length
     frame =
@@ -108,6 +112,14 @@ interface Stored {
   known: Frame | null
   judged: ListEvidence | null
   stored: CatalogList | null
+  /** Whether its pages are asked for without their validators, which a service may reuse. */
+  isRead: boolean
+}
+
+/** Returns whether the pages of a list are to be read again, whatever their ETags say; not by a refresh, which is to be quick. */
+function isReadingDue(context: CatalogContext, path: string, judged: ListEvidence | null): boolean {
+  if (context.full) return true
+  return context.kind !== 'refresh' && isConfirmationDue(context, { path, confirmedAt: judged?.readAt ?? null })
 }
 
 /** Returns whether a list is served as before, but for its items. */
@@ -178,7 +190,7 @@ function walkOptions(
   context: CatalogContext,
   resource: CatalogResource,
   pages: readonly CatalogPage[],
-  { known, judged, stored }: Stored,
+  { known, judged, stored, isRead }: Stored,
 ): WalkOptions {
   const { upstream, catalog } = context.config
   return {
@@ -189,7 +201,10 @@ function walkOptions(
       bytes: catalog.maxListBytes,
       pages: context.limits.listPages ?? MAX_LIST_PAGES,
     },
-    stored: (number: number) => (context.full ? null : (pages[number] ?? null)),
+    stored(number: number) {
+      const page = context.full ? null : (pages[number] ?? null)
+      return page === null || !isRead ? page : { ...page, etag: null, lastModified: null }
+    },
     refuse: (body, meta) => refuseCostly(body) ?? whyOlder(context, meta),
     idOf: (item) => idOfItem(resource, item),
     known: {

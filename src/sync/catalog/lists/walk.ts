@@ -1,10 +1,12 @@
 import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
+import { counted } from '../../../base/text.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { canonicalPath, fillPath, isAddressable } from '../../../base/domain/path-templates.ts'
 import {
   type ListPath,
   type CatalogResource,
   RESOURCES,
+  TAGS,
   atVersion,
   identityVersion,
   listPathOf,
@@ -18,6 +20,7 @@ import { isForbidden, isKeyRefused } from '../../../upstream/http/errors.ts'
 import { isNarrow, namedRepositories, changedImages } from '../scope/refresh-scope.ts'
 import { REFRESHED_LISTS } from '../../../base/domain/event-types.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
+import { refsOf } from '../scope/references.ts'
 import { unaddressable } from '../answers/plan.ts'
 import { runPool } from '../../../base/pacing.ts'
 
@@ -59,7 +62,7 @@ export async function walkSublists(context: CatalogContext, walks: Walks, scope:
   if (images === undefined || list === null) return
   const moved = changedImages(context, walks)
   const isNamed = namedRepositories(targets)
-  const due = new Map<string, Due>() // images can share a repository: its list is walked once
+  const due = new Map<string, Due & { image: string[] }>() // images can share a repository: its list is walked once
   for (const { id, repo } of scope.images) {
     if (repo === null) continue
     const path = fillPath(list.path, { repo })
@@ -67,9 +70,30 @@ export async function walkSublists(context: CatalogContext, walks: Walks, scope:
     const touched = full || moved === 'all' || moved.has(id) || moved.has(repo) || isNamed(repo)
     const stored = store.catalog.readList(canonical)
     const settled = isNarrow(context) || (stored !== null && !needsWalk(context, canonical, stored))
-    if (touched || !settled) due.set(canonical, { resource: images, list, path })
+    if (touched || !settled) due.set(canonical, { resource: images, list, path, image: [id, repo] })
   }
   await walkAll(context, walks, [...due.values()])
+  for (const [path, { image }] of due) await refuseEmptied(context, walks, path, { image, tags: scope.tags })
+}
+
+/** Counts an image's list of tags that is empty at once as failed, while the list of all tags has some of them as the image's. */
+async function refuseEmptied(
+  { store: { catalog, exclusive } }: CatalogContext,
+  walks: Walks,
+  path: string,
+  { image, tags }: { image: readonly string[]; tags: Scope['tags'] },
+): Promise<void> {
+  const stored = walks.walked.get(path)?.stored ?? null
+  const [first] = stored === null ? [] : catalog.eachWalked(stored, path)
+  if (stored === null || first !== undefined) return
+  const gone = new Set(catalog.eachGone(stored, path))
+  const isOwn = ({ id, value }: ListedItem): boolean =>
+    gone.has(id) && refsOf(value).some((ref) => ref.kind === 'image' && image.includes(ref.value))
+  const listed = tags.filter(isOwn)
+  if (listed.length === 0) return
+  walks.walked.delete(path)
+  walks.failed.set(path, `it is empty, and ${TAGS} lists ${counted(listed.length, 'tag')} of the image`)
+  await exclusive(() => catalog.staging.dropWalk(path))
 }
 
 /** Returns whether a list is walked although its item is unchanged: it was incomplete, or was confirmed long ago. */

@@ -90,6 +90,21 @@ test('an answer about the account whose members all have other names is taken by
   expect(await (await made.ask('/v1/me')).json()).toEqual(account)
 })
 
+test('a notice in place of an account with an id is never taken, and the account is there again after it', async () => {
+  let account: object = { id: 'u', email: 'a@example' }
+  const made = await plainBench({ '/v1/me': () => ({ body: account }) })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const served = async (): Promise<unknown> => (await made.ask('/v1/me')).json()
+  account = { notice: { headline: 'Maintenance', until: '2026-12-01' } }
+  for (const full of [false, true])
+    expect(await made.run('catalog', { full })).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(await served()).toEqual({ id: 'u', email: 'a@example' })
+  account = { userId: 'u', mail: 'a@example' }
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+  expect(await made.run('catalog', { full: true })).toMatchObject({ state: 'complete' })
+  expect(await served()).toEqual(account)
+})
+
 test('a service whose answers about items have no ids is mirrored, until one has that of another item', async () => {
   let detail: unknown = { name: '3.12', image: { id: 'i', name: 'python' } }
   let n = 0

@@ -69,6 +69,7 @@ longTest('artifacts that all answer 404 at once are quarantined', async () => {
   const { documents } = countCatalog(made.dir)
   made.sandbox.faults.set('/v1/tags/*/sbom', NONE)
   for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
   const refused = await made.run('catalog')
   expect(refused).toMatchObject({ state: 'quarantined' })
   expect(refused.message).toContain('artifacts')
@@ -134,10 +135,17 @@ describe('an artifact that answers 404', () => {
     ['JSON', { status: 404, body: { message: 'there is none' } }, null],
     ['a page of HTML, as others do', HTML, HTML],
     ['JSON after a slash was added', { status: 308, headers: { location: '/v1/tags/a/vex/' } }, null],
-  ])('with %s is none', async (_, said, none) => {
-    const { report, status } = await turned(said, none)
-    expect(report).toMatchObject({ state: 'complete' })
-    expect(status).toBe(404)
+  ])('with %s is none once a second run found the same, and no refresh between them', async (_, said, none) => {
+    const { report, status, ...made } = await turned(said, none)
+    const untold = {
+      state: 'partial',
+      facts: { lackingIds: [expect.stringContaining('the next sync finds the same')] },
+    }
+    expect([report, status]).toMatchObject([untold, 200])
+    expect(await made.run('catalog', { kind: 'refresh' })).toMatchObject({ state: 'partial' })
+    expect((await made.ask('/v1/tags/a/vex')).status).toBe(200)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect((await made.ask('/v1/tags/a/vex')).status).toBe(404)
   })
 
   const GATEWAY = { status: 404, body: { error: 'no route' } }
@@ -165,6 +173,7 @@ describe('an artifact that answers 404', () => {
       })
       expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
       n++
+      expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
       expect(await made.run('catalog')).toMatchObject({ state })
       for (const id of ids) expect([id, (await made.ask(`/v1/tags/${id}/vex`)).status]).toEqual([id, 200])
     },
@@ -180,7 +189,9 @@ describe('an artifact that answers 404', () => {
     })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     n++
-    const message = '1 list changed, 2 answers fetched, 1 artifact (404 or 204) removed'
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect((await made.ask('/v1/tags/a/vex')).status).toBe(200)
+    const message = '0 lists changed, 1 answer fetched, 1 artifact (404, 204 or empty) removed'
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'complete', message: expect.stringContaining(message) as string })
     expect((await made.ask('/v1/tags/a/vex')).status).toBe(204)

@@ -6,6 +6,7 @@ import { performTask } from '../../../../src/features/scanners/views/task.ts'
 import { below, carry, folder, serveFolder } from '../../../features/bundles/air-gap.ts'
 import { type CatalogBench, catalogBench, catalogEnv } from '../../../support/catalog/mirror.ts'
 import { copyFilledFolder } from '../../../support/filled-folder.ts'
+import { type Said, type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
 import { longTest, test } from '../../../support/tables.ts'
 
 const HOUR = 3_600_000
@@ -35,6 +36,44 @@ function digestOf({ dir }: CatalogBench): string {
 
 const asOf = async (made: CatalogBench, path: string): Promise<number> =>
   Date.parse((await made.ask(path)).headers.get('x-mirror-as-of') ?? '')
+
+test('other content under the same ETag is found in lists by a sync and in items by a reconcile, within catalog.reconcileHours', async () => {
+  let now = AT
+  let n = 0
+  const listed = (): Said => ({
+    body: { tickets: [{ ticket_id: 'a', n }, { ticket_id: 'b' }], cursor: { after: null } },
+  })
+  const tagged =
+    (said: () => Said): Saying =>
+    (_url, { headers }) => {
+      const own = { etag: '"same"', date: new Date(now).toUTCString() }
+      return headers['if-none-match'] === '"same"' ? { status: 304, headers: own } : { ...said(), headers: own }
+    }
+  const made = await plainBench(
+    {
+      '/v1/tags/': () => ({ body: { data: [{ id: 'a' }], cursor: { after: null } } }),
+      '/v1/tags/a': tagged(() => ({ body: { id: 'a', n } })),
+      '/v1/patches': tagged(listed),
+    },
+    {},
+    () => now,
+  )
+  const served = async (path: string): Promise<unknown> => (await made.ask(path)).json()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  n++
+  now += HOUR
+  expect(await made.run('catalog')).toMatchObject({ facts: { lists: 0 } })
+  now += 24 * HOUR
+  expect(await made.run('catalog', { kind: 'refresh' })).toMatchObject({ facts: { lists: 0 } })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { lists: 1 } })
+  expect(await served('/v1/patches')).toMatchObject({ tickets: [{ n: 1 }, {}] })
+  const before = made.asked('/v1/patches').length
+  expect(await made.run('catalog', { kind: 'reconcile' })).toMatchObject({ facts: { changed: 1 } })
+  expect(await served('/v1/tags/a')).toMatchObject({ n: 1 })
+  n++
+  expect(await made.run('catalog')).toMatchObject({ facts: { lists: 0 } }) // it was read a moment ago
+  expect(made.asked('/v1/patches')).toHaveLength(before + 1)
+})
 
 longTest('a reconcile finds an item that changed without a change of its list entry', async () => {
   const made = await mirrored()

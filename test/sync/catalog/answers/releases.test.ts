@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest'
-import { type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
+import { type Said, type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
 import { bothTest, telling, test } from '../../../support/tables.ts'
 
 const VERSIONS = ['1.0.0', '1.0.1', '1.0.2', '1.1.0', '1.2.0']
@@ -82,6 +82,35 @@ describe('an answer of the package catalog that says itself that it is one page 
     expect(await statusOf(`${versionsOf('a')}/9.0.0/cves`)).toBe(503) // it may be on another page
   })
 
+  const FOLLOWED: [string, (at: number) => Said][] = [
+    [
+      'a cursor',
+      (at) => ({
+        body: { data: items.slice(at, at + 2), cursor: { after: at < 2 ? String(at + 2) : null }, total: 4 },
+      }),
+    ],
+    [
+      'a Link',
+      (at) => ({ body: SOME.slice(at, at + 2), headers: at < 2 ? { link: `<?after=${at + 2}>; rel="next"` } : {} }),
+    ],
+  ]
+  bothTest.each(telling(FOLLOWED, 'a cursor'))(
+    'by %s is read to its last page, and served as one',
+    async (kind, say) => {
+      const { made } = await changed(['a'], null)
+      let isDown = true
+      const atOf = (url: URL): number => Number(url.searchParams.get('after') ?? 0)
+      made.say({ [versionsOf('a')]: (url) => (isDown && atOf(url) > 0 ? { status: 500 } : say(atOf(url))) })
+      expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+      expect(await (await made.ask(versionsOf('a'))).json()).toEqual(VERSIONS)
+      isDown = false
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      const all = { data: items, cursor: { after: null }, total: 4 }
+      expect(await (await made.ask(versionsOf('a'))).json()).toEqual(kind === 'a Link' ? SOME : all)
+      expect(await made.run('catalog')).toMatchObject({ facts: { fetched: 0 } })
+    },
+  )
+
   test('is none where it counts what it lists, each version once for each architecture', async () => {
     const items = VERSIONS.flatMap((version) => ['amd64', 'arm64'].map((arch) => ({ version, arch })))
     const { report } = await changed(['a'], { items, total: items.length })
@@ -91,7 +120,6 @@ describe('an answer of the package catalog that says itself that it is one page 
   const LISTS: [string, unknown, boolean][] = [
     ['fewer vulnerabilities than it counts', { cves: ['CVE-2024-1'], total: 2 }, true],
     ['no vulnerability, and a cursor', { data: [], cursor: { after: 'abc' } }, true],
-    ['no vulnerability', { cves: [], total: 0, next: null }, false],
     ['as many in two lists as it counts', { fixed: ['CVE-2024-1'], open: [{ id: 'CVE-2024-2' }], total: 2 }, false],
     ['as many by their ids as it counts', { cves: { 'CVE-2024-1': {}, 'CVE-2024-2': {} }, total_count: 2 }, false],
   ]
@@ -104,6 +132,98 @@ describe('an answer of the package catalog that says itself that it is one page 
       expect(served).toEqual(isPage ? { cves: ['CVE-2024-1', 'CVE-2024-2'] } : cves)
     },
   )
+})
+
+bothTest.each(telling([['its details'], ['the versions of its name'], ['its own entry']], 'its details'))(
+  'a provenance of an architecture that %s names no more is kept with all others, until that is approved',
+  async (where) => {
+    let n = 0
+    const ids = ['a', 'b']
+    const archs = (place: string) => (place === where && n === 0 ? { architectures: ['amd64'] } : {})
+    const entry = (id: string) => ({ id, name: id, ecosystem: 'npm', version: '1.0.0', n, ...archs('its own entry') })
+    const paths: Record<string, Saying> = { '/v1/packages/': () => ({ body: { data: ids.map(entry) } }) }
+    for (const id of ids) {
+      const version = `${versionsOf(id)}/1.0.0`
+      paths[`/v1/packages/${id}/`] = () => ({ body: { id } })
+      paths[versionsOf(id)] = () => ({ body: [{ version: '1.0.0', ...archs('the versions of its name') }] })
+      paths[`${version}/details`] = () => ({ body: { version: '1.0.0', n, ...archs('its details') } })
+      paths[`${version}/provenance/amd64`] = () => ({
+        body: { _type: STATEMENT, predicateType: 'x', subject: [], predicate: {} },
+      })
+    }
+    const made = await plainBench(paths)
+    const statusOf = async () => (await made.ask(`${versionsOf('a')}/1.0.0/provenance/amd64`)).status
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await statusOf()).toBe(200)
+    n++
+    const refused = await made.run('catalog')
+    expect([refused.state, await statusOf()]).toEqual(['quarantined', 200])
+    const approved = made.store.quarantine.readQuarantine(refused.id)
+    if (approved === null) throw new Error('nothing is in quarantine')
+    expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+    expect(await statusOf()).toBe(404)
+  },
+)
+
+const STATEMENT = 'https://in-toto.io/Statement/v1'
+
+describe('an answer that lists nothing where something is stored', () => {
+  const CVES = `${versionsOf('a')}/1.0.0/cves`
+  const PATCHES = '/v1/packages/a/artifacts/patches'
+  const PATCH = { name: 'fix', patch: '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n' }
+
+  /** A mirror of two packages of which the first one's path answers `empty` after the first run, as do others where `all`. */
+  async function emptied(path: string, full: unknown, empty: unknown, { all = false } = {}) {
+    let n = 0
+    const ids = ['a', 'b']
+    const ofEach = (say: (id: string) => Record<string, Saying>) =>
+      Object.assign({}, ...ids.map(say)) as Record<string, Saying>
+    const made = await plainBench({
+      '/v1/packages/': () => ({
+        body: { data: ids.map((id) => ({ id, name: id, ecosystem: 'npm', version: '1.0.0', n })) },
+      }),
+      ...ofEach((id) => ({
+        [`/v1/packages/${id}/`]: () => ({ body: { id } }),
+        [versionsOf(id)]: () => ({ body: ['1.0.0'] }),
+        [path.replace(/\ba\b/, id)]: () => ({ body: n > 0 && (all || id === 'a') ? empty : full }),
+      })),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    n++
+    const served = async (): Promise<unknown> => (await made.ask(path)).json()
+    return { made, served }
+  }
+
+  bothTest.each(
+    telling<[string, string, unknown, unknown]>(
+      [
+        ['a list in an object', CVES, { cves: ['CVE-2024-1'] }, { cves: [], total: 0, next: null }],
+        ['a bare list', CVES, ['CVE-2024-1'], []],
+        ['a list of patches', PATCHES, { patches: [PATCH] }, { patches: [] }],
+      ],
+      'a list in an object',
+      'a list of patches',
+    ),
+  )('as %s, is believed when a second run finds the same: %s', async (_, path, full, empty) => {
+    const { made, served } = await emptied(path, full, empty)
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(await served()).toEqual(full)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await served()).toEqual(empty)
+  })
+
+  test('as all others of its kind is quarantined, and what is stored stays until that is approved', async () => {
+    const { made, served } = await emptied(CVES, ['CVE-2024-1'], [], { all: true })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
+    const refused = await made.run('catalog')
+    expect(refused).toMatchObject({ state: 'quarantined' })
+    expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { quarantine: refused.id } })
+    expect(await served()).toEqual(['CVE-2024-1'])
+    const approved = made.store.quarantine.readQuarantine(refused.id)
+    if (approved === null) throw new Error('nothing is in quarantine')
+    expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+    expect(await served()).toEqual([])
+  })
 })
 
 test('a patch with a message about what was missing is a whole one', async () => {

@@ -2,6 +2,7 @@ import { describe, expect } from 'vitest'
 import type { Fault } from '../../../sandbox/faults/fault.ts'
 import type { Bench } from '../../../support/mirror.ts'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
+import { plainBench } from '../../../support/catalog/plain-service.ts'
 import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
 import { contentsOf } from '../../fixtures.ts'
 import { ALL, SMALL, TAG_LIST, TWO_PAGES, asked, bench, differences, lackingOf, mirrored } from '../fixtures.ts'
@@ -319,3 +320,28 @@ longTest('a request that fails while the next page of a list is learned is sent 
 function nested(depth: number): string {
   return `{"data":[{"id":${'['.repeat(depth)}${']'.repeat(depth)}}]}`
 }
+
+test('an image’s list of tags that is empty, while all its tags are listed, stays as it is stored', async () => {
+  const tags = ['a', 'b'].map((id) => ({ id, name: id, image_id: 'i' }))
+  let all = tags
+  let own = tags
+  const made = await plainBench({
+    '/v1/images/': () => ({ body: { data: [{ id: 'i', name: 'python', n: own.length }] } }),
+    '/v1/images/i': () => ({ body: { id: 'i' } }),
+    '/v1/images/python/tags': () => ({ body: { data: own } }),
+    '/v1/tags/': () => ({ body: { data: all } }),
+    ...Object.fromEntries(tags.map(({ id }) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
+  })
+  const served = async () => ((await (await made.ask('/v1/images/python/tags')).json()) as { data: unknown[] }).data
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  own = []
+  for (const _ of [1, 2]) {
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(lackingOf(report)).toEqual(['/v1/images/python/tags: it is empty, and /v1/tags lists 2 tags of the image'])
+    expect(await served()).toEqual(tags)
+  }
+  all = tags.map((tag) => ({ ...tag, image_id: 'j' })) // they are another image's
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await served()).toEqual([])
+})
