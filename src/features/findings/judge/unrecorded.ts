@@ -1,3 +1,8 @@
+import { askVersion, isWithdrawn } from '../../../documents/records/affected.ts'
+import type { Question } from '../../../base/identity/identity.ts'
+import { isNamed } from '../../match/judging/finder.ts'
+import { createPackageSource } from '../../match/judging/package-source.ts'
+import { querySourceOf } from '../../scanners/routes/query-source.ts'
 import type { FindingsStore } from '../../../store/findings/writes.ts'
 import { type StoredAsked, readAsked } from '../../../store/findings/asked.ts'
 import type { Views } from '../../scanners/store/reads.ts'
@@ -21,13 +26,15 @@ export function recordedIn<Component extends StoredAsked>(
 
 interface UnrecordedInput {
   readonly store: FindingsStore
-  readonly views: Pick<Views, 'listRecorded'>
+  readonly views: Pick<Views, 'listRecorded' | 'listCandidates' | 'readViewRecord'>
   /** Of views, by its name. */
   readonly generation: string
 }
 
 /** Components that are looked at in one go. */
 const BATCH = 5_000
+/** Records of a package that are listed at once: mostly the first one is about it. */
+const STRETCH = 64
 
 /**
  * Finds again which components no record is about, and counts them in each tag, where the records or the packages of tags are others than the last time.
@@ -38,15 +45,34 @@ export async function followUnrecorded({ store, views, generation }: UnrecordedI
   await store.inOne(() => {
     for (let last: number | undefined = 0; last !== undefined;) {
       const batch: ReturnType<FindingsStore['listClear']> = store.listClear(last, BATCH)
+      last = batch.at(-1)?.id
       const isRecorded = recordedIn(views, batch)
-      for (const one of batch) {
-        const unrecorded = isRecorded(one) ? 0 : 1
+      const isAbout = createIsAbout(views)
+      for (const one of batch.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+        const questions = isRecorded(one) ? (readAsked(one)?.questions ?? []) : []
+        const unrecorded = questions.some(isAbout) ? 0 : 1
         if (one.unrecorded !== unrecorded) store.putUnrecorded(unrecorded, one.id)
       }
-      last = batch.at(-1)?.id
     }
     store.countUnrecorded()
     store.putFollowed('unrecorded', generation)
     return Promise.resolve()
   })
+}
+
+/** Creates what says whether any record is about what is asked, in whatever version: of its release, and not withdrawn. Ask about one package in a row. */
+function createIsAbout(views: UnrecordedInput['views']): (question: Question) => boolean {
+  const source = createPackageSource(querySourceOf(views))
+  return ({ ecosystem, name, version, stream }) => {
+    const asked = { ecosystem, name, version: askVersion(version), stream }
+    for (let after: string | undefined = ''; after !== undefined;) {
+      const listed: readonly { readonly id: string }[] = source.listCandidates(ecosystem.name, name, after, STRETCH)
+      for (const { id } of listed) {
+        const { parsed = {}, prefixes = [] } = source.readRecord(ecosystem.name, id) ?? {}
+        if (!isWithdrawn(parsed) && isNamed(parsed, asked, prefixes[0])) return true
+      }
+      after = listed.at(-1)?.id
+    }
+    return false
+  }
 }

@@ -61,8 +61,8 @@ function doubted(likely: Answer, lowest: Answer): Answer {
   }
 }
 
-/** Whether a record is about a package, in whatever version. */
-function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
+/** Reports whether a record is about a package, in whatever version. */
+export function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
   for (const affected of eachObject(record.affected))
     if (orderFor(record, affected, asked, vendor) !== undefined) return true
   return false
