@@ -224,7 +224,6 @@ function* isInside(
 /** What the own fields of a range say of which bounds that cannot be read were left out, by `confirmedEvents`. */
 export const UNREAD_BOUNDS = { unread_bounds: true } as const
 
-/** In the order in which events of one version count: a version is affected that is introduced where another is fixed. */
 const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const
 
 interface Event {
@@ -318,12 +317,13 @@ function compareToPlace(key: unknown, place: Place, order: VersionOrder): number
   return place === 'end' ? -1 : order.compare(key, place.key)
 }
 
+/** A fix and an introduction of one version count in the order of the record: what is fixed may be introduced again. */
 function compareEvents(one: Event, other: Event, order: VersionOrder): number {
   const ends = endOf(one.place) - endOf(other.place)
   if (ends !== 0) return ends
   const versions =
     typeof one.place === 'object' && typeof other.place === 'object' ? order.compare(one.place.key, other.place.key) : 0
-  return versions || KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind)
+  return versions || Number(one.kind === 'last_affected') - Number(other.kind === 'last_affected')
 }
 
 function endOf(place: Place): number {

@@ -68,6 +68,15 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(record, 'npm', '0.0.0-a 0.1.0 1.0.2 2.9.9 3.0.0 3.2.4 3.2.5')).toBe('0.0.0-a 0.1.0 3.0.0 3.2.4')
   })
 
+  test('begins again where a fix and an introduction have one version, and is empty where they come the other way round', () => {
+    const again = [{ introduced: '0' }, { fixed: '7.0.0' }, { introduced: '7.0.0' }, { fixed: '8.0.0' }]
+    expect(hit(semver('npm', again), 'npm', '6.0.0 7.0.0 7.5.0 8.0.0')).toBe('6.0.0 7.0.0 7.5.0')
+    const empty = [{ introduced: '0' }, { fixed: '7.0.0' }, { introduced: '8.0.0' }, { fixed: '8.0.0' }]
+    expect(hit(semver('npm', empty), 'npm', '6.0.0 7.0.0 8.0.0 9.0.0')).toBe('6.0.0')
+    const one = [{ last_affected: '7.0.0' }, { introduced: '7.0.0' }]
+    expect(hit(semver('npm', one), 'npm', '6.0.0 7.0.0 8.0.0')).toBe('7.0.0')
+  })
+
   test('counts the last affected version in', () => {
     const record = ranged('PyPI', [{ introduced: '0' }, { last_affected: '2.1.214' }])
     expect(hit(record, 'PyPI', '2.1.213 2.1.214 2.1.214.post1 2.1.215')).toBe('2.1.213 2.1.214')
