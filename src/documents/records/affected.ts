@@ -133,6 +133,13 @@ export function orderFor(
   return buildOf(record, affected, asked, order) === 'other' ? undefined : order
 }
 
+/** Reports whether a record is about a package, in whatever version. */
+export function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
+  for (const affected of eachObject(record.affected))
+    if (orderFor(record, affected, asked, vendor) !== undefined) return true
+  return false
+}
+
 function buildOf(
   { summary }: OsvRecord,
   affected: Fields,

@@ -1,6 +1,5 @@
-import { askVersion, isWithdrawn } from '../../../documents/records/affected.ts'
+import { askVersion, isNamed, isWithdrawn } from '../../../documents/records/affected.ts'
 import type { Question } from '../../../base/identity/identity.ts'
-import { isNamed } from '../../match/judging/finder.ts'
 import { createPackageSource } from '../../match/judging/package-source.ts'
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
 import type { FindingsStore } from '../../../store/findings/writes.ts'
