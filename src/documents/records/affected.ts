@@ -2,7 +2,7 @@ import { isMeant } from '../../base/identity/meant.ts'
 import { normalName } from '../../base/identity/names.ts'
 import { type Ecosystem, findEcosystem, openVersion } from '../../base/versions/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
-import type { VersionOrder } from '../../base/versions/order.ts'
+import { type VersionOrder, numbersInTag } from '../../base/versions/order.ts'
 import type { Steps } from '../../base/pacing.ts'
 import { type BuildVerdict, compareBuilds } from './builds.ts'
 import { orderOfType } from '../../base/versions/semver.ts'
@@ -178,10 +178,19 @@ export function* isAffected(
     else if (own === 'commits') hasCommits = true
     else uncompared ??= own
   }
+  if (hasCommits && order === null && isTagged(affected, version.text)) return 'affected'
   if (isUnread) return 'bounds'
   if (uncompared !== null) return uncompared
   if (isCompared) return 'clear'
   return hasCommits ? 'commits' : 'no_versions'
+}
+
+/** Whether a list beside commits has a tag of a version. */
+function isTagged({ versions, package: of }: Fields, version: string): boolean {
+  const { name } = fieldsOf(of)
+  const numbers = numbersInTag(version, name)
+  const tags: readonly unknown[] = Array.isArray(versions) ? versions : []
+  return numbers !== '' && tags.some((tag) => typeof tag === 'string' && numbersInTag(tag, name) === numbers)
 }
 
 /** Whether a field of a record is absent, or a list of nothing else. */

@@ -118,6 +118,23 @@ describe('the evaluation of the OSV schema', () => {
     expect(isAffected({ affected }, 'Go', 'p', '')).toBe(true)
   })
 
+  test('takes a tag in a list beside commits for the version in it, where an ecosystem has no order', () => {
+    const versions = ['v5.7.1', 'thing-2.17.1', '1_10_10', '1.1.1k', 'php-8.1.2RC1']
+    const commits = { type: 'GIT', events: [{ introduced: '0' }] }
+    const tagged = (ranges: object[]): OsvRecord => ({
+      affected: [{ package: { ecosystem: 'OSS-Fuzz', name: 'p' }, ranges, versions }],
+    })
+    const asked = '5.7.1 v2.17.1 1.10.10 openssl-1.1.1k 8.1.2rc1 v5.7.1 5.7 5.7.1.1 1.1.1 1.1.1l 8.1.2'
+    expect(hit(tagged([commits]), 'OSS-Fuzz', asked)).toBe('5.7.1 v2.17.1 1.10.10 openssl-1.1.1k 8.1.2rc1 v5.7.1')
+    expect(hit(tagged([]), 'OSS-Fuzz', asked)).toBe('v5.7.1')
+    const affected = [{ package: { ecosystem: 'OSS-Fuzz', name: 'hdf5' }, ranges: [commits], versions: ['hdf5-1_10'] }]
+    expect(isAffected({ affected }, 'OSS-Fuzz', 'hdf5', '1.10')).toBe(true)
+    const main: OsvRecord = {
+      affected: [{ package: { ecosystem: 'OSS-Fuzz', name: 'p' }, ranges: [commits], versions: ['main'] }],
+    }
+    expect(hit(main, 'OSS-Fuzz', 'main develop 1.0')).toBe('main')
+  })
+
   test('takes SEMVER ranges by SemVer in ecosystems without an order of their own', () => {
     const events = [{ introduced: '1.0.0' }, { fixed: '1.2.0' }]
     const record = semver('Kubernetes', events)
