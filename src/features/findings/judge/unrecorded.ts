@@ -1,3 +1,4 @@
+import { rpmOrder } from '../../../base/versions/rpm.ts'
 import { askVersion, isNamed, isWithdrawn } from '../../../documents/records/affected.ts'
 import type { Question } from '../../../base/identity/identity.ts'
 import { createPackageSource } from '../../match/judging/package-source.ts'
@@ -41,12 +42,12 @@ const STRETCH = 64
  */
 export async function followUnrecorded({ store, views, generation }: UnrecordedInput): Promise<void> {
   if (store.readFollowed('unrecorded') === generation) return
+  const isAbout = createIsAbout(views)
   await store.inOne(() => {
     for (let last: number | undefined = 0; last !== undefined;) {
       const batch: ReturnType<FindingsStore['listClear']> = store.listClear(last, BATCH)
       last = batch.at(-1)?.id
       const isRecorded = recordedIn(views, batch)
-      const isAbout = createIsAbout(views)
       for (const one of batch.sort((a, b) => (a.name < b.name ? -1 : 1))) {
         const questions = isRecorded(one) ? (readAsked(one)?.questions ?? []) : []
         const unrecorded = questions.some(isAbout) ? 0 : 1
@@ -59,10 +60,14 @@ export async function followUnrecorded({ store, views, generation }: UnrecordedI
   })
 }
 
-/** Creates what says whether any record is about what is asked, in whatever version: of its release, and not withdrawn. Ask about one package in a row. */
+/**
+ * Creates what says whether any record is about what is asked, in whatever version: of its release, and not withdrawn. Of rpm the version
+ * says which builds are meant.
+ */
 function createIsAbout(views: UnrecordedInput['views']): (question: Question) => boolean {
   const source = createPackageSource(querySourceOf(views))
-  return ({ ecosystem, name, version, stream }) => {
+  const known = new Map<string, boolean>()
+  const isAnyAbout = ({ ecosystem, name, version, stream }: Question): boolean => {
     const asked = { ecosystem, name, version: askVersion(version), stream }
     for (let after: string | undefined = ''; after !== undefined;) {
       const listed: readonly { readonly id: string }[] = source.listCandidates(ecosystem.name, name, after, STRETCH)
@@ -73,5 +78,12 @@ function createIsAbout(views: UnrecordedInput['views']): (question: Question) =>
       after = listed.at(-1)?.id
     }
     return false
+  }
+  return (question) => {
+    const { ecosystem, name, version, stream } = question
+    const key = JSON.stringify([ecosystem.name, name, ecosystem.order === rpmOrder && [version, stream]])
+    const answer = known.get(key) ?? isAnyAbout(question)
+    known.set(key, answer)
+    return answer
   }
 }
