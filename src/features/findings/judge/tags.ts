@@ -329,10 +329,10 @@ function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
   for (const [at, sbom] of sboms.entries()) {
     const around = surroundingsOf({ systems: sbom.systems, option: null })
     for (const component of sbom.components) {
-      const { name, version, purl } = component
+      const { name, version, purl, kind } = component
       const identity = identityOf(component, around)
       if ('code' in identity) {
-        unknown.add(JSON.stringify(purl === null ? [name, version] : [purl, version, '']))
+        unknown.add(JSON.stringify(purl === null ? [name, version, kind] : [purl, version, '']))
         continue
       }
       const one = {

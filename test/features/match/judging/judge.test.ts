@@ -184,6 +184,13 @@ test('every component that cannot be judged is listed with the reason', async ()
   )
 })
 
+test('a package without a package URL is listed beside a file, or what is described, of the same name', async () => {
+  const kinds = [null, 'a file', 'what the SBOM describes']
+  const { notJudged, packages } = await judge(...kinds.map((kind) => ({ ...component(null, '1'), kind })))
+  expect(notJudged.map(({ code }) => code)).toEqual(['no_purl', 'no_package', 'no_package'])
+  expect(packages).toBe(3)
+})
+
 test('findings are those of a batch of queries for the same purls', async () => {
   const purls = [
     ...['pkg:npm/a@0.5.0', 'pkg:npm/a@1.2.0', 'pkg:npm/a@2.3.0', 'pkg:npm/b@1.0.0'],
