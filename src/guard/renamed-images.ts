@@ -1,5 +1,5 @@
 import { MirrorError } from '../base/errors.ts'
-import { readMirroredSbom, sbomPathOf } from '../documents/sboms/mirrored.ts'
+import { readMirroredSboms, sbomPathOf } from '../documents/sboms/mirrored.ts'
 import { writeDescribed } from '../documents/vex/described.ts'
 import { type CatalogReads, imageNames, readListedImage } from '../documents/vex/images.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
@@ -35,9 +35,9 @@ export function renamedTags(input: RenamedInput, fetched: readonly FetchedArtifa
   const { store, catalogNow } = input
   const renamed = new Map<string, RenamedImages>()
   let left = input.maxBytes
-  const read = (digest: string, tag: string): NamedSbom => {
+  const read = (digest: string, tag: string): NamedSbom[] => {
     left -= store.catalog.readDocument(digest)?.size ?? 0
-    return left < 0 ? UNREAD : sbomIn(store, digest, tag)
+    return left < 0 ? UNREAD : sbomsIn(store, digest, tag)
   }
   for (const { path, owner, before, now } of fetched) {
     const tag = owner.slice(owner.indexOf('/') + 1)
@@ -45,7 +45,7 @@ export function renamedTags(input: RenamedInput, fetched: readonly FetchedArtifa
     const isSame = now.length === before.length && now.every((digest, at) => digest === before[at])
     if (isSame && storedImages(store.catalog, tag) === imagesIn(catalogNow, tag)) continue
     renamed.set(tag, {
-      sboms: isSame ? null : now.map((digest) => read(digest, tag)),
+      sboms: isSame ? null : now.flatMap((digest) => read(digest, tag)),
       namesOf: (subjects) => imageNames(catalogNow, subjects, { tag, isUnsure: false }),
     })
   }
@@ -66,13 +66,14 @@ function storedImages(catalog: CatalogReads, tag: string): string | null {
   }
 }
 
-const UNREAD: NamedSbom = { described: [], purls: new Set() }
+const UNREAD: NamedSbom[] = [{ described: [], purls: new Set() }]
 
-function sbomIn(store: RenamedInput['store'], digest: string, tag: string): NamedSbom {
+function sbomsIn(store: RenamedInput['store'], digest: string, tag: string): NamedSbom[] {
   try {
-    const sbom = readMirroredSbom(store, digest, tag)
-    const purls = sbom.components.flatMap(({ purl }) => purl ?? [])
-    return { described: writeDescribed(sbom), purls: new Set(purls) }
+    return readMirroredSboms(store, digest, tag).map((sbom) => {
+      const purls = sbom.components.flatMap(({ purl }) => purl ?? [])
+      return { described: writeDescribed(sbom), purls: new Set(purls) }
+    })
   } catch {
     return UNREAD // what is missing there is counted as lost
   }

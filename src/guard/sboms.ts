@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { readMirroredSbom } from '../documents/sboms/mirrored.ts'
+import { readMirroredSboms } from '../documents/sboms/mirrored.ts'
 import type { InputSbom } from '../documents/sboms/sbom.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import { readOpenFindings } from '../store/findings/database.ts'
@@ -126,10 +126,13 @@ function setTotals({ dataDir }: ArtifactsInput, { totals: { of, ofTag } }: Artif
   for (const one of tags) ofTag.set(one.tag, one.findings)
 }
 
-/** Returns an SBOM; null where it cannot be read. */
+/** Returns an SBOM, several in one document as one; null where it cannot be read. */
 function sbomIn({ store }: ArtifactsInput, digest: string): InputSbom | null {
   try {
-    return readMirroredSbom({ catalog: store.catalog }, digest, 'a tag')
+    const all = readMirroredSboms({ catalog: store.catalog }, digest, 'a tag')
+    const subjects = all.flatMap((one) => one.subjects)
+    const components = all.flatMap((one) => one.components)
+    return all[0] === undefined ? null : { ...all[0], subjects, components }
   } catch {
     return null
   }

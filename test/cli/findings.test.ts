@@ -207,7 +207,7 @@ test('the packages of a tag are said with what is known less of them, and nothin
     '33 packages; 2 not judged, or not completely; 33 judged by their binary name only',
   )
   expect(packageWords({ ...known, unrecorded: 30 })).toBe(
-    '33 packages; 30 that no record here is about, in whatever version or release: a misspelt name looks the same',
+    '33 packages; 30 that no record here is about, in whatever version: a misspelt name looks the same',
   )
 })
 

@@ -111,19 +111,19 @@ const byNumber = sameWhenRead((text) => {
 })
 
 /**
- * Ubuntu's records are of a release, of its LTS, or of Pro, whose fixes a system without Pro lacks. The channels of Pro, such as
- * FIPS, are other packages.
+ * Ubuntu's records are of a release, of its LTS, of Pro, whose fixes a system without Pro lacks, or of kernels that have names of
+ * their own (`Realtime`, `Nvidia-BlueField`). Certified packages (`FIPS`) have the names of others.
  */
 const ubuntu: ReleaseRule = {
   read: ubuntuRelease,
   covers: (recorded, asked) => ubuntuChannel(recorded) === (UBUNTU.get(asked) ?? asked),
 }
 
-/** `22.04` of `22.04:LTS` and `Pro:22.04:LTS`, `FIPS:22.04` of `Pro:FIPS:22.04:LTS`. */
+/** `22.04` of `22.04:LTS`, `Pro:22.04:LTS` and `Pro:22.04:LTS:Realtime:Kernel`, `FIPS:22.04` of `Pro:FIPS:22.04:LTS`. */
 function ubuntuChannel(recorded: string): string {
-  const parts = recorded.split(':').filter((part) => part !== 'LTS' && part !== 'Pro')
-  const last = parts.pop() ?? ''
-  return [...parts, ubuntuRelease(last.toLowerCase()) ?? last].join(':')
+  const parts = recorded.split(':')
+  const release = parts.flatMap((part) => ubuntuRelease(part.toLowerCase()) ?? [])[0] ?? recorded
+  return [...parts.filter((part) => /^FIPS/i.test(part)), release].join(':')
 }
 
 /**

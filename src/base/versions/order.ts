@@ -60,6 +60,23 @@ export function plainDigits(text: string): string {
   return text.replace(/^0+(?=\d+$)/, '')
 }
 
+/**
+ * Returns what a tag of a repository has of a version, in one spelling; '' for none: `v1.2-rc1`, `php-1.2RC1` and `1_2_rc_1` are one.
+ * `name`: of the package, which may have digits.
+ */
+export function numbersInTag(text: string, name: unknown): string {
+  const tag = typeof name === 'string' && text.startsWith(`${name}-`) ? text.slice(name.length) : text
+  const first = tag.search(/\d/)
+  return first < 0
+    ? ''
+    : (
+        tag
+          .slice(first)
+          .toLowerCase()
+          .match(/\d+|[a-z]+/g) ?? []
+      ).join('-')
+}
+
 /** The first difference that is not 0 between two lists, where `missing` replaces missing items of the shorter one. */
 export function compareLists<Item>(
   one: readonly Item[],

@@ -204,7 +204,7 @@ function spansOfRange({ events }: AffectedRange, order: VersionOrder): Span[] | 
     if (kind === 'limit') limit = limit === undefined ? at : later(limit, at, order)
     else turns.push({ at, opens: kind === 'introduced' })
   }
-  turns.sort((one, other) => compareStarts(one.at, other.at, order) || Number(other.opens) - Number(one.opens))
+  turns.sort((one, other) => compareStarts(one.at, other.at, order))
   const spans: Span[] = []
   let from: Boundary | undefined
   for (const { at, opens } of turns) {

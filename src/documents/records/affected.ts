@@ -2,7 +2,7 @@ import { isMeant } from '../../base/identity/meant.ts'
 import { normalName } from '../../base/identity/names.ts'
 import { type Ecosystem, findEcosystem, openVersion } from '../../base/versions/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
-import type { VersionOrder } from '../../base/versions/order.ts'
+import { type VersionOrder, numbersInTag } from '../../base/versions/order.ts'
 import type { Steps } from '../../base/pacing.ts'
 import { type BuildVerdict, compareBuilds } from './builds.ts'
 import { orderOfType } from '../../base/versions/semver.ts'
@@ -133,6 +133,13 @@ export function orderFor(
   return buildOf(record, affected, asked, order) === 'other' ? undefined : order
 }
 
+/** Reports whether a record is about a package, in whatever version. */
+export function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
+  for (const affected of eachObject(record.affected))
+    if (orderFor(record, affected, asked, vendor) !== undefined) return true
+  return false
+}
+
 function buildOf(
   { summary }: OsvRecord,
   affected: Fields,
@@ -171,10 +178,19 @@ export function* isAffected(
     else if (own === 'commits') hasCommits = true
     else uncompared ??= own
   }
+  if (hasCommits && order === null && isTagged(affected, version.text)) return 'affected'
   if (isUnread) return 'bounds'
   if (uncompared !== null) return uncompared
   if (isCompared) return 'clear'
   return hasCommits ? 'commits' : 'no_versions'
+}
+
+/** Whether a list beside commits has a tag of a version. */
+function isTagged({ versions, package: of }: Fields, version: string): boolean {
+  const { name } = fieldsOf(of)
+  const numbers = numbersInTag(version, name)
+  const tags: readonly unknown[] = Array.isArray(versions) ? versions : []
+  return numbers !== '' && tags.some((tag) => typeof tag === 'string' && numbersInTag(tag, name) === numbers)
 }
 
 /** Whether a field of a record is absent, or a list of nothing else. */
@@ -224,7 +240,6 @@ function* isInside(
 /** What the own fields of a range say of which bounds that cannot be read were left out, by `confirmedEvents`. */
 export const UNREAD_BOUNDS = { unread_bounds: true } as const
 
-/** In the order in which events of one version count: a version is affected that is introduced where another is fixed. */
 const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const
 
 interface Event {
@@ -318,12 +333,13 @@ function compareToPlace(key: unknown, place: Place, order: VersionOrder): number
   return place === 'end' ? -1 : order.compare(key, place.key)
 }
 
+/** A fix and an introduction of one version count in the order of the record: what is fixed may be introduced again. */
 function compareEvents(one: Event, other: Event, order: VersionOrder): number {
   const ends = endOf(one.place) - endOf(other.place)
   if (ends !== 0) return ends
   const versions =
     typeof one.place === 'object' && typeof other.place === 'object' ? order.compare(one.place.key, other.place.key) : 0
-  return versions || KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind)
+  return versions || Number(one.kind === 'last_affected') - Number(other.kind === 'last_affected')
 }
 
 function endOf(place: Place): number {

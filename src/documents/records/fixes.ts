@@ -1,6 +1,7 @@
-import { eachObject } from '../../base/json/objects.ts'
+import { type Fields, eachObject } from '../../base/json/objects.ts'
 import type { Steps } from '../../base/pacing.ts'
 import { type Asked, type OsvRecord, createPace, isAffected, orderFor } from './affected.ts'
+import { type Severity, severityOf } from './severity.ts'
 import type { VersionOrder } from '../../base/versions/order.ts'
 import { orderOfType } from '../../base/versions/semver.ts'
 
@@ -10,15 +11,18 @@ interface Remedy {
   readonly fixed: readonly string[]
   /** Ecosystems of the elements of `affected` that the version is in, as the record writes them. */
   readonly ecosystems: readonly string[]
+  /** As the record states it, else these elements: others are about other packages and releases. */
+  readonly severity: Severity
 }
 
 /**
- * Returns the fixed versions above a version, from the ranges of those elements of `affected` that the version is in. A fix
+ * Returns the fixed versions above a version and the severity, from those elements of `affected` that the version is in. A fix
  * that cannot be compared with the version is left out. `vendor`: as for `concerns`.
  */
 export function remedyFor(record: OsvRecord, asked: Asked, vendor?: string): Remedy {
   const fixes = new Map<string, Fix>()
   const ecosystems = new Set<string>()
+  const within: Fields[] = []
   for (const affected of eachObject(record.affected)) {
     const own = orderFor(record, affected, asked, vendor)
     if (own === undefined) continue
@@ -26,6 +30,7 @@ export function remedyFor(record: OsvRecord, asked: Asked, vendor?: string): Rem
     if (verdict !== 'affected') continue
     const { ecosystem } = affected['package'] as { ecosystem: string } // else it was not this package
     ecosystems.add(ecosystem)
+    within.push(affected)
     for (const { type, events } of eachObject(affected['ranges'])) {
       const order = orderOfType(type, own)
       if (order === null) continue
@@ -35,7 +40,8 @@ export function remedyFor(record: OsvRecord, asked: Asked, vendor?: string): Rem
   const sorted = [...fixes].sort(([, one], [, other]) =>
     one.order === other.order ? one.order.compare(one.key, other.key) : 0,
   )
-  return { fixed: sorted.map(([text]) => text), ecosystems: [...ecosystems] }
+  const severity = severityOf({ ...record, affected: within })
+  return { fixed: sorted.map(([text]) => text), ecosystems: [...ecosystems], severity }
 }
 
 interface Fix {

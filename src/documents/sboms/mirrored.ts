@@ -3,7 +3,7 @@ import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
 import { RESOURCES, TAGS } from '../../base/domain/resources.ts'
 import { wholeUnpacked } from '../../store/catalog/whole-content.ts'
 import type { Reads } from '../../store/reads.ts'
-import { readInputSbom } from './read.ts'
+import { readSboms } from './read.ts'
 import { type InputSbom, SBOM_BOUNDS, unreadable } from './sbom.ts'
 
 const [{ path: SBOM_PATH } = { path: '' }] =
@@ -41,20 +41,20 @@ export function createWhySbomOld(reads: Pick<Reads, 'catalog'>): (id: string) =>
   }
 }
 
-/** Reads a mirrored SBOM. Throws `not_ready` where it cannot be read, with a cause where that is its content; `of`: what it is of. */
-export function readMirroredSbom(
+/** Reads a mirrored document of SBOMs, which has at least one. Throws `not_ready` where it cannot be read, with a cause where that is its content; `of`: what it is of. */
+export function readMirroredSboms(
   { catalog }: Pick<Reads, 'catalog'>,
   digest: string,
   of: string,
   maxBytes: number = SBOM_BOUNDS.bytes,
-): InputSbom {
+): InputSbom[] {
   const content = wholeUnpacked(catalog, digest, maxBytes)
   const what = `the SBOM ${digest.slice(0, 12)} of ${of}`
   if (content === 'too large')
     throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`, { cause: unreadable(content) })
   if (typeof content === 'string') throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`)
   try {
-    return { ...readInputSbom(content), digest }
+    return readSboms(content).map((one) => ({ ...one, digest }))
   } catch (cause) {
     if (cause instanceof MirrorError) throw new MirrorError('not_ready', `${what}: ${cause.message}`, { cause })
     throw cause

@@ -14,10 +14,13 @@ export function isOfImage(subjects: readonly string[], image: Images[number], im
 }
 
 /**
- * Returns of which platforms of a tag's image its SBOMs say nothing, in words; null: they are of all, or it has no several ones.
- * `sboms`: the package URLs of what each describes.
+ * Returns of which platforms of a tag's image its SBOMs say nothing, or that they name only images that the tag is not known by, in words;
+ * null: neither. `sboms`: the package URLs of what each describes.
  */
 export function platformGap(images: Images, sboms: readonly (readonly string[])[]): string | null {
+  const unlisted = unlistedDigest(images, sboms)
+  if (unlisted !== null)
+    return `the SBOM is of ${unlisted}, which the catalog does not list for the tag: it may be of another image, or of one platform of it`
   // what buildx attests beside an image is of the platform `unknown`
   const platforms = images.filter(
     ({ isPlatform, isUnsure, arch }) => isPlatform && isUnsure !== true && arch !== 'unknown',
@@ -30,6 +33,16 @@ export function platformGap(images: Images, sboms: readonly (readonly string[])[
   if (known.length === 0)
     return `the image has ${all} (${namesOf(platforms)}), and the SBOM does not say of which it is`
   return `the SBOM is of ${namesOf(known)}: nothing is known of the other ${nounOf(others.length, 'platform', 'platforms')} of the image (${namesOf(others)})`
+}
+
+/** Returns a digest by which SBOMs name their images where the catalog has other ones alone; null: it has one, or an SBOM names none. */
+function unlistedDigest(images: Images, sboms: readonly (readonly string[])[]): string | null {
+  const named = sboms.map((subjects) =>
+    subjects.map((purl) => readProductName(purl)?.digest ?? '').filter((digest) => digest !== ''),
+  )
+  const isListed = (digest: string): boolean => images.some((one) => one.digest === digest)
+  const isClear = images.length === 0 || named.some((digests) => digests.length === 0 || digests.some(isListed))
+  return isClear ? null : (named[0]?.[0] ?? null)
 }
 
 function namesOf(platforms: Images): string {

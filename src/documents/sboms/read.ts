@@ -1,6 +1,6 @@
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
-import { documentsIn, envelopesOf } from '../envelopes.ts'
-import { isCsaf, isCycloneDx, isOpenVex, isSpdx2, isSpdx3, membersIn } from '../formats.ts'
+import { documentsIn, envelopesOf, subjectDigests } from '../envelopes.ts'
+import { isCsaf, isCycloneDx, isOpenVex, isSpdx2, isSpdx3, isStatement, membersIn } from '../formats.ts'
 import { readCycloneDx } from './cyclonedx.ts'
 import {
   type InputSbom,
@@ -18,6 +18,7 @@ import {
   unreadable,
 } from './sbom.ts'
 import { sourceInText } from './source.ts'
+import { isImage, readProductName } from '../vex/products.ts'
 
 /**
  * Reads an SBOM in CycloneDX, SPDX 2 or SPDX 3, also as the predicate of an in-toto statement in a DSSE envelope; signatures
@@ -45,13 +46,36 @@ export function readSboms(bytes: Buffer): readonly [InputSbom, ...InputSbom[]] {
 
 /** Returns the SBOM that is a document, in its envelopes; null for none. */
 function open(outermost: Fields): InputSbom | null {
+  const about = new Set<string>()
   for (const document of envelopesOf(outermost, SBOM_OPENING)) {
-    const enveloped = document !== outermost
-    if (isCycloneDx(membersIn(document))) return { ...readCycloneDx(document), enveloped }
-    if (isSpdx2(membersIn(document))) return { ...readSpdx2(document), enveloped }
-    if (isInSpdx3(document)) return { ...readSpdx3(document), enveloped }
+    const read = readerOf(document)
+    if (read !== null) {
+      const sbom = read(document)
+      const subjects = attestedSubjects(sbom.subjects, [...about])
+      return { ...sbom, subjects, enveloped: document !== outermost }
+    }
+    for (const digest of isStatement(membersIn(document)) ? subjectDigests(document) : []) about.add(digest)
   }
   return null
+}
+
+function readerOf(document: Fields): ((document: Fields) => Omit<InputSbom, 'enveloped'>) | null {
+  if (isCycloneDx(membersIn(document))) return readCycloneDx
+  if (isSpdx2(membersIn(document))) return readSpdx2
+  return isInSpdx3(document) ? readSpdx3 : null
+}
+
+/**
+ * Returns what an SBOM describes: where it names at most an image, and that without a digest, it is the one image that its attestation is
+ * about. `about`: the digests of that.
+ */
+function attestedSubjects(subjects: readonly string[], about: readonly string[]): readonly string[] {
+  const [digest = '', ...others] = about.filter((one) => /^sha\d{3}:[\da-f]{64,}$/.test(one))
+  const [own = 'pkg:oci/image', ...more] = subjects
+  const name = readProductName(own)
+  if (digest === '' || others.length + more.length > 0 || name === null || !isImage(name) || name.digest !== '')
+    return subjects
+  return [`${own}${own.includes('?') ? '&' : '?'}digest=${encodeURIComponent(digest)}`]
 }
 
 /** Whether a document is one that lists no packages: a statement or VEX, of which an image has several beside its SBOM. */

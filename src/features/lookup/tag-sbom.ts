@@ -2,7 +2,7 @@ import { TAGS } from '../../base/domain/resources.ts'
 import { NOT_NAMED, findTags, referenceOfPurl } from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
-import { readMirroredSbom, sbomDigestsOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
+import { readMirroredSboms, sbomDigestsOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
 import { isOfImage, platformGap } from '../../documents/sboms/platforms.ts'
 import { readListedImage } from '../../documents/vex/images.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
@@ -21,7 +21,9 @@ export function sbomsOfTag(stored: Pick<LookupCall, 'reads' | 'use'>, name: stri
     throw new MirrorError('not_ready', `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`)
   const ofAnother = whySbomOld(stored.reads, id)
   const more = { tag: id, ...(ofAnother !== null && { ofAnother }) }
-  const sboms = digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), ...more }))
+  const sboms = digests.flatMap((digest) =>
+    readMirroredSboms(stored.reads, digest, name).map((one) => ({ ...one, ...more })),
+  )
   return ofPlatform(sboms, name, readListedImage(stored.reads.catalog, id)?.images ?? [])
 }
 

@@ -1,6 +1,6 @@
 import { TAGS } from '../../base/domain/resources.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { readMirroredSbom, sbomDigestsOf, sbomPathOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
+import { readMirroredSboms, sbomDigestsOf, sbomPathOf, whySbomOld } from '../../documents/sboms/mirrored.ts'
 import { platformGap } from '../../documents/sboms/platforms.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { readListedImage } from '../../documents/vex/images.ts'
@@ -55,7 +55,7 @@ export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string,
     const message = `no SBOM of ${name} is stored here${isComing ? ' yet' : ''}: ${sbomPathOf(tag.id)} answers why`
     throw new MirrorError(isComing ? 'not_ready' : 'not_found', message)
   }
-  const sboms = digests.map((digest) => readMirroredSbom({ catalog }, digest, name, maxBytes))
+  const sboms = digests.flatMap((digest) => readMirroredSboms({ catalog }, digest, name, maxBytes))
   const images = readListedImage(catalog, tag.id)?.images ?? []
   const subjects = sboms.map((one) => one.subjects)
   const ofAnother = whySbomOld({ catalog }, tag.id) ?? platformGap(images, subjects)

@@ -146,8 +146,8 @@ const TABLES = `
   CREATE INDEX log_by_time ON log (at);
 `
 
-/** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables, and of what VEX rules out. */
-export const FINDINGS_SCHEMA: Schema = { first: 16, steps: [TABLES] }
+/** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables, and of what an SBOM or VEX says. */
+export const FINDINGS_SCHEMA: Schema = { first: 17, steps: [TABLES] }
 
 /** Returns the database file; safe to delete while nothing runs. */
 export function findingsPath(dataDir: string): string {

@@ -159,7 +159,7 @@ export function packageWords(counts: PackageCounts): string {
     notJudged === 0 ? '' : `${notJudged} not judged, or not completely`,
     unrecorded === 0
       ? ''
-      : `${unrecorded} that no record here is about, in whatever version or release: a misspelt name looks the same`,
+      : `${unrecorded} that no record here is about, in whatever version: a misspelt name looks the same`,
     allReleases === 0
       ? ''
       : `${allReleases} judged by the records of all releases, as their own is not known: some findings and fixes may be of another`,

@@ -149,8 +149,12 @@ const MEANT: Record<string, { readonly own: readonly string[]; readonly other: r
   'Debian:12': { own: ['Debian:12', 'Debian'], other: ['Debian:13', 'Debian:1', 'Root:Debian:12'] },
   'Root:Debian:12': { own: ['Root:Debian:12', 'Root:Debian'], other: ['Debian:12'] },
   'Ubuntu:22.04': {
-    own: ['Ubuntu:22.04', 'Ubuntu:22.04:LTS', 'Ubuntu:Pro:22.04:LTS', 'Ubuntu'],
-    other: ['Ubuntu:24.04:LTS', 'Ubuntu:Pro:FIPS:22.04:LTS', 'Ubuntu:Pro:20.04:LTS'],
+    own: [
+      ...['Ubuntu:22.04', 'Ubuntu:22.04:LTS', 'Ubuntu:Pro:22.04:LTS', 'Ubuntu'],
+      ...['Ubuntu:Pro:22.04:LTS:Realtime:Kernel', 'Ubuntu:Pro:Realtime:22.04:LTS'],
+      ...['Ubuntu:22.04:LTS:for:NVIDIA:BlueField', 'Ubuntu:Nvidia-BlueField:22.04:LTS'],
+    ],
+    other: ['Ubuntu:24.04:LTS', 'Ubuntu:Pro:FIPS:22.04:LTS', 'Ubuntu:Pro:20.04:LTS', 'Ubuntu:Pro:Realtime:24.04:LTS'],
   },
   'Ubuntu:FIPS:22.04': {
     own: ['Ubuntu:Pro:FIPS:22.04:LTS'],

@@ -68,6 +68,15 @@ describe('the evaluation of the OSV schema', () => {
     expect(hit(record, 'npm', '0.0.0-a 0.1.0 1.0.2 2.9.9 3.0.0 3.2.4 3.2.5')).toBe('0.0.0-a 0.1.0 3.0.0 3.2.4')
   })
 
+  test('begins again where a fix and an introduction have one version, and is empty where they come the other way round', () => {
+    const again = [{ introduced: '0' }, { fixed: '7.0.0' }, { introduced: '7.0.0' }, { fixed: '8.0.0' }]
+    expect(hit(semver('npm', again), 'npm', '6.0.0 7.0.0 7.5.0 8.0.0')).toBe('6.0.0 7.0.0 7.5.0')
+    const empty = [{ introduced: '0' }, { fixed: '7.0.0' }, { introduced: '8.0.0' }, { fixed: '8.0.0' }]
+    expect(hit(semver('npm', empty), 'npm', '6.0.0 7.0.0 8.0.0 9.0.0')).toBe('6.0.0')
+    const one = [{ last_affected: '7.0.0' }, { introduced: '7.0.0' }]
+    expect(hit(semver('npm', one), 'npm', '6.0.0 7.0.0 8.0.0')).toBe('7.0.0')
+  })
+
   test('counts the last affected version in', () => {
     const record = ranged('PyPI', [{ introduced: '0' }, { last_affected: '2.1.214' }])
     expect(hit(record, 'PyPI', '2.1.213 2.1.214 2.1.214.post1 2.1.215')).toBe('2.1.213 2.1.214')
@@ -107,6 +116,23 @@ describe('the evaluation of the OSV schema', () => {
     const affected = [{ package: { ecosystem: 'Go', name: 'p' }, ranges: [{ type: 'GIT', events }] }]
     expect(hit({ affected }, 'Go', '1.0.0 0')).toBe('')
     expect(isAffected({ affected }, 'Go', 'p', '')).toBe(true)
+  })
+
+  test('takes a tag in a list beside commits for the version in it, where an ecosystem has no order', () => {
+    const versions = ['v5.7.1', 'thing-2.17.1', '1_10_10', '1.1.1k', 'php-8.1.2RC1']
+    const commits = { type: 'GIT', events: [{ introduced: '0' }] }
+    const tagged = (ranges: object[]): OsvRecord => ({
+      affected: [{ package: { ecosystem: 'OSS-Fuzz', name: 'p' }, ranges, versions }],
+    })
+    const asked = '5.7.1 v2.17.1 1.10.10 openssl-1.1.1k 8.1.2rc1 v5.7.1 5.7 5.7.1.1 1.1.1 1.1.1l 8.1.2'
+    expect(hit(tagged([commits]), 'OSS-Fuzz', asked)).toBe('5.7.1 v2.17.1 1.10.10 openssl-1.1.1k 8.1.2rc1 v5.7.1')
+    expect(hit(tagged([]), 'OSS-Fuzz', asked)).toBe('v5.7.1')
+    const affected = [{ package: { ecosystem: 'OSS-Fuzz', name: 'hdf5' }, ranges: [commits], versions: ['hdf5-1_10'] }]
+    expect(isAffected({ affected }, 'OSS-Fuzz', 'hdf5', '1.10')).toBe(true)
+    const main: OsvRecord = {
+      affected: [{ package: { ecosystem: 'OSS-Fuzz', name: 'p' }, ranges: [commits], versions: ['main'] }],
+    }
+    expect(hit(main, 'OSS-Fuzz', 'main develop 1.0')).toBe('main')
   })
 
   test('takes SEMVER ranges by SemVer in ecosystems without an order of their own', () => {

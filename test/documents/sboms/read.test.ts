@@ -250,6 +250,21 @@ test('an SBOM in a statement, an envelope, a bundle or a list is that SBOM', () 
   expect(() => readInputSbom(Buffer.from(`${JSON.stringify(envelope)}\n{"a`))).toThrow(/not valid JSON/)
 })
 
+test('an SBOM that names no digest is of the one image that its attestation is about', () => {
+  const [one, other] = ['1', '2'].map((digit) => digit.repeat(64))
+  const subjectsOf = (subject: unknown, digests: unknown[]) => {
+    const predicate = { bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component: subject } }
+    const about = digests.map((sha256) => ({ name: 'i', digest: { sha256 } }))
+    return read({ _type: 'https://in-toto.io/Statement/v1', subject: about, predicate }).subjects
+  }
+  const digest = `digest=sha256%3A${one}`
+  expect(subjectsOf(undefined, [one])).toEqual([`pkg:oci/image?${digest}`])
+  expect(subjectsOf({ purl: 'pkg:oci/app@1?arch=amd64' }, [one])).toEqual([`pkg:oci/app@1?arch=amd64&${digest}`])
+  expect(subjectsOf({ purl: `pkg:oci/app@sha256:${other}` }, [one])).toEqual([`pkg:oci/app@sha256:${other}`])
+  expect(subjectsOf({ purl: 'pkg:npm/app@1' }, [one])).toEqual(['pkg:npm/app@1'])
+  expect([subjectsOf(undefined, [one, other]), subjectsOf(undefined, ['x'])]).toEqual([[], []])
+})
+
 test('a document beside an SBOM that may list packages too is refused, and not left out', () => {
   const syft = { artifacts: [{ name: 'a', version: '1' }], schema: { version: '16.0.0' } }
   const stated = (predicateType: string, predicate: object) => {

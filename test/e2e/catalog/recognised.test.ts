@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
+import { readMirroredSboms, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
@@ -87,7 +87,7 @@ longTest(
     const { catalog } = createReads(db)
     for (const id of ['json-api', 'list', 'text', 'base64', 'gzip']) {
       const [digest = ''] = sbomDigestsOf({ catalog }, id)
-      expect([id, readMirroredSbom({ catalog }, digest, id)]).toMatchObject([id, { components: [] }])
+      expect([id, readMirroredSboms({ catalog }, digest, id)]).toMatchObject([id, [{ components: [] }]])
     }
     db.close()
   },

@@ -9,7 +9,7 @@ import type { MatchResult } from '../../../src/features/match/result.ts'
 import { createMatcher } from '../../../src/features/match/matcher.ts'
 import { isFixable } from '../../../src/features/match/judging/patches.ts'
 import type { InputSbom } from '../../../src/documents/sboms/sbom.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
+import { readMirroredSboms, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
 import type { ServiceOptions } from '../../sandbox/service/options.ts'
 import { findingsPath, withFindings } from '../../../src/store/findings/database.ts'
 import { createFindingsReads } from '../../../src/store/findings/reads.ts'
@@ -163,9 +163,11 @@ export async function matchSboms<T>(
   try {
     const used: T[] = []
     for (const digest of sbomDigestsOf(reads.reads, tag)) {
-      const sbom = { ...readMirroredSbom(reads.reads, digest, tag), tag }
       const request = { now: Date.now(), served: null, catalog: true, check: () => undefined }
-      used.push(use(sbom, await matcher.match(sbom, request)))
+      for (const one of readMirroredSboms(reads.reads, digest, tag)) {
+        const sbom = { ...one, tag }
+        used.push(use(sbom, await matcher.match(sbom, request)))
+      }
     }
     return used
   } finally {

@@ -11,6 +11,31 @@ import { affecting, openFindingsBench, readFindings, sbomOf } from './fixtures.t
 
 const command = commandHost()
 
+test('a tag is judged by each of several SBOMs in one document', async () => {
+  const bench = await openFindingsBench()
+  const [tag = ''] = bench.sandbox.service.ids('tags')
+  const attested = (purl: string): string => {
+    const predicate = JSON.parse(sbomOf('i', purl)) as object
+    return JSON.stringify({
+      _type: 'https://in-toto.io/Statement/v1',
+      predicateType: 'https://cyclonedx.org/bom',
+      predicate,
+    })
+  }
+  const lines = `${attested('pkg:npm/left@1.0.0')}\n${attested('pkg:npm/right@1.0.0')}\n`
+  bench.sandbox.service.writeArtifact('tag', tag, 'sbom', lines)
+  await bench.crawl()
+  await bench.publish({ 'A-1': affecting('npm', 'left', null), 'B-1': affecting('npm', 'right', null) })
+  await bench.judge()
+  const counts = { packages: 3, findings: 2 }
+  expect(bench.known().tags.find(({ owner }) => owner === tag)).toMatchObject({ refusal: null, ...counts })
+  expect(await bench.matched(tag)).toHaveLength(2)
+  const { dir } = bench
+  expect((await command(['match', tag], { PATCHMIRROR_DATA_DIR: dir }, dir)).err).toContain('has 2 SBOMs')
+  const changes = await command(['changes', '--tag', tag, '--json'], { PATCHMIRROR_DATA_DIR: dir }, dir)
+  expect(changes).toMatchObject({ code: 0, out: expect.stringContaining('"packages": 2') as string })
+})
+
 test('why a tag is not judged is said by the list of findings and the pages in the words of its artifacts', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench

@@ -52,6 +52,21 @@ test('a tag says how many of its packages no record is about, and when nothing o
   expect(list()).toMatchObject([{ recordGap: null, counts: { unrecorded: 1, findings: 1 } }])
 })
 
+test('a package that only records of another release, or withdrawn ones, are about is one of no record, as match has it', async () => {
+  const purls = ['pkg:deb/debian/a@1?distro=debian-12', 'pkg:deb/debian/b@1?distro=debian-12', 'pkg:npm/gone@1.0.0']
+  const bench = await openTag(...purls)
+  await bench.crawl()
+  await bench.publish({
+    'A-1': affecting('Debian:12', 'a', '0.5'),
+    'B-1': affecting('Debian:11', 'b', null),
+    'G-1': { ...affecting('npm', 'gone', null), withdrawn: '2026-01-01T00:00:00Z' },
+  })
+  await bench.judge()
+  expect(bench.list()).toMatchObject([{ counts: { unrecorded: 2, findings: 0 } }])
+  const { out } = await command(['match', bench.tag, '--json'], { PATCHMIRROR_DATA_DIR: bench.dir }, bench.dir)
+  expect(JSON.parse(out)).toMatchObject({ withoutRecords: purls.slice(1) })
+})
+
 longTest('a tag that changed, and whose new SBOM could not be fetched, is not judged as it is now', async () => {
   const bench = await openTag('pkg:npm/left@1.0.0')
   const { sandbox, tag, ask, dir } = bench

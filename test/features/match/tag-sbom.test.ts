@@ -43,9 +43,13 @@ test('a platform of an image is judged by its own SBOM, and by that of another o
   await bench.judge()
   const listed = await command(['list', 'findings', '--json'], { PATCHMIRROR_DATA_DIR: dir }, dir)
   const { tags } = JSON.parse(listed.out) as { tags: { id: string; sbomGap: string | null }[] }
-  expect(tags.filter(({ sbomGap }) => sbomGap !== null)).toMatchObject([{ id: tag, sbomGap: part }])
+  const unlisted = `the SBOM is of ${ARM}, which the catalog does not list for the tag: it may be of another image, or of one platform of it`
+  expect(tags.filter(({ sbomGap }) => sbomGap !== null)).toMatchObject([
+    { id: other, sbomGap: unlisted },
+    { id: tag, sbomGap: part },
+  ])
   const uncertain = () => readFindings(dir, (reads) => reads.listTagsWith('B-2').uncertain)
-  expect(uncertain()).toEqual([tag])
+  expect(uncertain()).toEqual([tag, other])
   const foreign = { ids: ['A-1'], gaps: [`the SBOM is of another platform of the image than ${ARM}`] }
   for (const name of [ARM, ARM.slice(0, 20), `registry.example.com/any@${ARM}`])
     expect([name, await match(name)]).toEqual([name, foreign])
@@ -60,7 +64,7 @@ test('a platform of an image is judged by its own SBOM, and by that of another o
   sandbox.service.change('tags', tag, { manifests: manifests.slice(0, 1) })
   await bench.crawl()
   await bench.judge()
-  expect(uncertain()).toEqual([])
+  expect(uncertain()).toEqual([other])
 })
 
 test('an SBOM is of all platforms of an image where it describes the index, and of an unknown one where it names no digest', () => {
@@ -75,7 +79,14 @@ test('an SBOM is of all platforms of an image where it describes the index, and 
   const purl = (digest: string, more = '') => `pkg:oci/i@${encodeURIComponent(digest)}${more}`
   const unknown = `the image has 2 platforms (amd64, ${ARM.slice(0, 19)}), and the SBOM does not say of which it is`
   expect(gapOf('pkg:oci/i@1')).toBe(unknown)
-  expect(gapOf(purl(digestOf('d')))).toBe(unknown)
+  const unlisted = `the SBOM is of ${digestOf('d')}, which the catalog does not list for the tag`
+  expect(gapOf(purl(digestOf('d')))).toContain(unlisted)
+  expect(platformGap([index], [[purl(digestOf('d'))]])).toContain(unlisted)
+  expect([
+    platformGap([], [[purl(digestOf('d'))]]),
+    platformGap([index], [[purl(digestOf('d'))], ['pkg:oci/i@1']]),
+  ]).toEqual([null, null])
+  expect(gapOf(purl(digestOf('d')), purl(AMD), purl(ARM))).toBeNull()
   expect(gapOf(purl(INDEX))).toBeNull()
   expect(gapOf(purl(INDEX, '?arch=amd64'))).toContain('the SBOM is of amd64: nothing is known of the other platform')
   expect(gapOf(purl(AMD), purl(ARM))).toBeNull()

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
+import { readMirroredSboms, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
 import { nameOfTag } from '../../../src/server/lookup/tag-names.ts'
 import { readPurl } from '../../../src/base/identity/package.ts'
 import { HOUR_MS } from '../../../src/base/time.ts'
@@ -42,7 +42,7 @@ async function publish(made: CatalogBench, id: string, ecosystem: string, name: 
 /** A package that the SBOM of a tag lists, of an ecosystem that OSV records name. */
 function packageOf({ store }: CatalogBench, tag: string) {
   const [digest = ''] = sbomDigestsOf(store, tag)
-  const { components } = readMirroredSbom(store, digest, tag)
+  const components = readMirroredSboms(store, digest, tag).flatMap((one) => one.components)
   const [found] = components.flatMap(({ purl }) => (purl === null ? [] : (readPurl(purl) ?? [])))
   if (found === undefined) throw new Error('the SBOM lists no package')
   return found

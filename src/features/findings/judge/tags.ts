@@ -4,7 +4,7 @@ import { MirrorError } from '../../../base/errors.ts'
 import { TAGS } from '../../../base/domain/resources.ts'
 import type { Fields } from '../../../base/json/objects.ts'
 import type { InputSbom, SbomComponent } from '../../../documents/sboms/sbom.ts'
-import { readMirroredSbom, sbomDigestsOf } from '../../../documents/sboms/mirrored.ts'
+import { readMirroredSboms, sbomDigestsOf } from '../../../documents/sboms/mirrored.ts'
 import type { FindingCounts, GoneReason, TagFindings } from '../../../store/findings/reads.ts'
 import { NO_SBOM, sbomGapWords, unreadSbomWords } from '../../../store/findings/words.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../../store/findings/writes.ts'
@@ -227,7 +227,7 @@ function readSboms(
   let refusal = ''
   for (const digest of sbom.split(' ')) {
     try {
-      sboms.push(during((reads) => readMirroredSbom(reads, digest, name)))
+      sboms.push(...during((reads) => readMirroredSboms(reads, digest, name)))
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
       const isOfContent = error.cause instanceof MirrorError
@@ -329,10 +329,10 @@ function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
   for (const [at, sbom] of sboms.entries()) {
     const around = surroundingsOf({ systems: sbom.systems, option: null })
     for (const component of sbom.components) {
-      const { name, version, purl } = component
+      const { name, version, purl, kind } = component
       const identity = identityOf(component, around)
       if ('code' in identity) {
-        unknown.add(JSON.stringify(purl === null ? [name, version] : [purl, version, '']))
+        unknown.add(JSON.stringify(purl === null ? [name, version, kind] : [purl, version, '']))
         continue
       }
       const one = {

@@ -39,7 +39,7 @@ const TOO_LONG: Why = {
 
 /**
  * Returns the different packages of an SBOM, with who they are: by purl, version and source package, those without a purl by
- * name and version. `check` is called for each component, and throws to stop.
+ * name, version and what they are. `check` is called for each component, and throws to stop.
  */
 export function identifyAll(
   components: readonly SbomComponent[],
@@ -60,8 +60,8 @@ export function identifyAll(
   })
 }
 
-function keyOf({ purl, name, version, source }: SbomComponent): string {
-  if (purl === null) return JSON.stringify([name, version])
+function keyOf({ purl, name, version, source, kind }: SbomComponent): string {
+  if (purl === null) return JSON.stringify([name, version, kind])
   // A package URL may be in lower case though the name is not: npm tells such packages apart.
   const ownName = name === name.toLowerCase() ? '' : name
   return JSON.stringify([purl, version, ownName, source?.name ?? '', source?.version ?? ''])

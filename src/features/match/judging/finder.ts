@@ -1,13 +1,12 @@
 import type { Question } from '../../../base/identity/identity.ts'
-import { type Fields, eachObject } from '../../../base/json/objects.ts'
-import { type Asked, type OsvRecord, askVersion, orderFor } from '../../../documents/records/affected.ts'
+import type { Fields } from '../../../base/json/objects.ts'
+import { askVersion, isNamed } from '../../../documents/records/affected.ts'
 import { remedyFor } from '../../../documents/records/fixes.ts'
 import { withoutEpoch } from '../../../base/versions/rpm.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../../../documents/records/search.ts'
 import type { Comparison } from './compared.ts'
 import type { MatchFinding } from './finding.ts'
 import { createPackageSource } from './package-source.ts'
-import { severityOf } from '../../../documents/records/severity.ts'
 
 /** A finding of a package, which is not yet one of a component. */
 export type PackageFinding = Omit<MatchFinding, 'component' | 'patches' | 'patchCount'>
@@ -61,19 +60,11 @@ function doubted(likely: Answer, lowest: Answer): Answer {
   }
 }
 
-/** Whether a record is about a package, in whatever version. */
-function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
-  for (const affected of eachObject(record.affected))
-    if (orderFor(record, affected, asked, vendor) !== undefined) return true
-  return false
-}
-
 function describe({ id, modified }: SearchResult, record: Fields) {
   const { aliases, upstream, summary } = record
   return {
     id,
     modified,
-    severity: severityOf(record),
     aliases: textsOf(aliases),
     upstream: textsOf(upstream),
     summary: typeof summary === 'string' ? summary : '',

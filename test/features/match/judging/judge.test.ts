@@ -37,6 +37,14 @@ const RECORDS = [
     ['Debian:13', 'd', range('ECOSYSTEM', '0', '0.5')],
     ['Debian:12', 'other', range('ECOSYSTEM', '0', '9')],
   ]),
+  {
+    id: 'S-1',
+    affected: ['11', '12', '13'].map((release, at) => ({
+      package: { ecosystem: `Debian:${release}`, name: 's' },
+      ranges: [range('ECOSYSTEM', '0')],
+      ecosystem_specific: { urgency: ['high', 'unimportant', 'not yet assigned'][at] },
+    })),
+  },
   record('E-1', [['Debian:12', 'e', range('ECOSYSTEM', '0', '1:1.0-1')]]),
   record('P-1', [['PyPI', 'some.Name', range('ECOSYSTEM', '0', '3.0')]]),
 ]
@@ -92,6 +100,12 @@ test('findings name the fixed versions above the version of the component, the w
 test('a fix is only that of a range that the version is in', async () => {
   const { findings } = await judge(component('pkg:deb/debian/d@1.0-1?distro=debian-12'))
   expect(findings).toMatchObject([{ id: 'D-1', fixed: ['1.0-9'], ecosystems: ['Debian:12'] }])
+})
+
+test('the severity that a record states of each release is that of the release that is meant', async () => {
+  const purls = ['11', '12', '13'].map((release) => component(`pkg:deb/debian/s@1?distro=debian-${release}`))
+  const { findings } = await judge(...purls)
+  expect(findings.map(({ severity }) => severity.level)).toEqual(['high', 'low', null])
 })
 
 test('the epoch that a purl has as a qualifier is part of its version, also of the one of the SBOM', async () => {
@@ -168,6 +182,13 @@ test('every component that cannot be judged is listed with the reason', async ()
       'workspace:1 is not a version as npm orders them: only records that list exactly this version were found',
     ]),
   )
+})
+
+test('a package without a package URL is listed beside a file, or what is described, of the same name', async () => {
+  const kinds = [null, 'a file', 'what the SBOM describes']
+  const { notJudged, packages } = await judge(...kinds.map((kind) => ({ ...component(null, '1'), kind })))
+  expect(notJudged.map(({ code }) => code)).toEqual(['no_purl', 'no_package', 'no_package'])
+  expect(packages).toBe(3)
 })
 
 test('findings are those of a batch of queries for the same purls', async () => {

@@ -33,7 +33,7 @@ export function cycloneDx(random: Random, size: number, specVersion: '1.5' | '1.
     metadata: {
       timestamp: seconds(NEWEST),
       tools: { components: [{ type: 'application', name: 'sandbox', version: '1.0.0' }] },
-      component: { type: 'container', name: 'image', version: digestFor(random) },
+      component: { type: 'container', name: 'image', version: digestFor(random).slice(0, 19) },
     },
     components: parts.map(({ name, version, purl, licence, sha256 }, i) => ({
       'bom-ref': `${purl}#${i}`,

@@ -1,6 +1,5 @@
 import type { Question } from '../../../../base/identity/identity.ts'
-import { eachObject } from '../../../../base/json/objects.ts'
-import { type OsvRecord, askVersion, orderFor } from '../../../../documents/records/affected.ts'
+import { type OsvRecord, askVersion, isNamed } from '../../../../documents/records/affected.ts'
 import { remedyFor } from '../../../../documents/records/fixes.ts'
 import { parseRecord } from '../../../../documents/records/search.ts'
 import { type Severity, severityOf } from '../../../../documents/records/severity.ts'
@@ -61,12 +60,13 @@ function questionsOf(finding: ListedFinding): readonly Question[] {
 
 function saidOf(record: OsvRecord, vendor: string | undefined, questions: readonly Question[]): SaidOfFinding {
   const remedies = questions.map((one) => remedyFor(record, asked(one), vendor))
-  const fixed = remedies.find(({ ecosystems }) => ecosystems.length > 0)?.fixed ?? []
+  const { fixed = [], severity = severityOf({ ...record }) } =
+    remedies.find(({ ecosystems }) => ecosystems.length > 0) ?? {}
   return {
-    severity: severityOf({ ...record }),
+    severity,
     fixed,
     judges(component) {
-      const named = (readAsked(component)?.questions ?? []).filter((one) => isNamed(record, one, vendor))
+      const named = (readAsked(component)?.questions ?? []).filter((one) => isNamed(record, asked(one), vendor))
       if (named.length === 0) return null
       const isFixed = named.some((now) =>
         questions.some(
@@ -82,12 +82,6 @@ function saidOf(record: OsvRecord, vendor: string | undefined, questions: readon
 
 function asked({ ecosystem, name, version, stream }: Question) {
   return { ecosystem, name, version: askVersion(version), stream }
-}
-
-function isNamed(record: OsvRecord, question: Question, vendor: string | undefined): boolean {
-  for (const affected of eachObject(record.affected))
-    if (orderFor(record, affected, asked(question), vendor) !== undefined) return true
-  return false
 }
 
 /** Whether a version is a fixed one or above it, in the order of its ecosystem. */
