@@ -9,7 +9,7 @@ const PAUSE_MS = 2_000
 const CLEAR = '\u001b[H\u001b[2J'
 
 /**
- * Calls `show` again and again until a signal (`STOPPING`); returns exit code 0. A terminal is cleared before each view;
+ * Calls `show` again and again until a signal (`STOPPING`), or until its reader is gone; returns exit code 0. A terminal is cleared before each view;
  * a file or pipe gets one view after the other. An error of the mirror, such as a missing database, is shown as a view.
  */
 export async function watch(
@@ -19,6 +19,7 @@ export async function watch(
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   for (const signal of STOPPING) process.once(signal, abort)
+  process.stdout.once('error', abort)
   try {
     while (!stop.signal.aborted) {
       if (clears) process.stdout.write(CLEAR)
@@ -28,6 +29,7 @@ export async function watch(
     return 0
   } finally {
     for (const signal of STOPPING) process.off(signal, abort)
+    process.stdout.off('error', abort)
   }
 }
 
