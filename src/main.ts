@@ -6,15 +6,16 @@ import { MirrorError, exitCode, messageOf } from './base/errors.ts'
 // Restricts everything that a command creates to its own user: databases, archives, bundles, downloads, locks.
 process.umask(0o077)
 
-// A reader that closes our output early (`| head`) ends the command; that is not a failure. A terminal that was closed (EIO)
-// takes no more output: the command goes on, since SIGHUP ends it where it is due, in good order and with its own exit code.
+// What a command does goes on although its output is lost. That is no failure where its reader is gone (`| head`: EPIPE) or the terminal
+// was closed (EIO; SIGHUP ends the command where it is due, in good order). On a full disk what is there is cut off: exit code 1.
+let isCutOff = false
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EIO') return
-    if (error.code === 'EPIPE') process.exit()
-    // A disk that is full: what is there is cut off. The error of standard error itself is lost.
+    if (error.code === 'EIO' || error.code === 'EPIPE' || isCutOff) return
+    isCutOff = true
+    process.on('exit', (code) => void (process.exitCode = code === 0 ? 1 : code))
+    // The error of standard error itself is lost.
     if (stream === process.stdout) process.stderr.write(`patchmirror: the output cannot be written: ${error.message}\n`)
-    process.exit(1)
   })
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)

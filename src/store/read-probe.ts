@@ -30,7 +30,7 @@ const RECORD = 'SELECT bytes FROM osv_body WHERE rowid >= abs(random() % (SELECT
 export function probeReads(dataDir: string, known: bigint | null): bigint | null {
   const path = databasePath(dataDir)
   const loss = known === null ? null : lossAt(path, known)
-  if (loss !== null) throw lostDatabase(dataDir, loss)
+  if (loss !== null) throw lostDatabase(path, loss)
   const db = openReader(dataDir)
   if (db === null) return null
   return closing(db, () => {
@@ -42,7 +42,8 @@ export function probeReads(dataDir: string, known: bigint | null): bigint | null
 
 /** Throws the error for a database that was there before, and is not now. */
 export function throwGone(dataDir: string): never {
-  throw lostDatabase(dataDir, lossAt(databasePath(dataDir)) ?? 'empty')
+  const path = databasePath(dataDir)
+  throw lostDatabase(path, lossAt(path) ?? 'empty')
 }
 
 function readAll(db: Db): void {

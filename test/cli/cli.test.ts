@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -299,6 +300,23 @@ describe('the command line', () => {
     expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
     expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
     expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
+  })
+
+  longTest('ends a watch whose reader is gone', () => {
+    const script = `timeout 20 '${process.execPath}' '${MAIN}' status --watch | head -1 > /dev/null; exit "\${PIPESTATUS[0]}"`
+    expect(spawnSync('bash', ['-c', script], { env: { ...process.env, ...envOf() }, cwd: dir }).status).toBe(0)
+  })
+
+  longTest('finishes what a command does, although its messages are read no further or cannot be written', async () => {
+    const env = { ...process.env, ...envOf() }
+    const node = `'${process.execPath}' '${MAIN}'`
+    const syncing = async (script: string): Promise<unknown> =>
+      (await once(spawn('bash', ['-c', script], { env, cwd: dir, stdio: 'ignore' }), 'exit'))[0] as unknown
+    expect(await syncing(`${node} sync feeds 2>&1 | true; exit "\${PIPESTATUS[0]}"`)).toBe(0)
+    expect(await syncing(`${node} sync osv 2>/dev/full`)).toBe(1)
+    expect(await syncing(`${node} sync osv >/dev/full`)).toBe(1)
+    expect((await patchmirror('runs')).out).not.toMatch(/failed|running/)
+    expect((await patchmirror('runs')).out.match(/complete/g)).toHaveLength(3)
   })
 
   longTest('says that its output cannot be written, as on a full disk, without a trace of the program', () => {

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
+import { run } from '../support/command.ts'
 import { commandHost } from '../support/hosted.ts'
 import { longTest, test } from '../support/tables.ts'
 
@@ -58,6 +59,20 @@ describe('patchmirror serve', () => {
     expect({ code, signal, err }).toMatchObject({ code: 0, signal: null })
     expect(err).toContain('"msg":"stopped"')
     expect(await command(['status', '--live'], at, world.dir)).toMatchObject({ code: 1 })
+  })
+
+  longTest('does not say of a daemon that hangs that none runs, or that it read its settings', async () => {
+    const daemon = await world.serve()
+    const env = { ...world.env, PATCHMIRROR_SERVER_LISTEN: new URL(daemon.url).host }
+    daemon.child.kill('SIGSTOP')
+    const said = (...args: string[]) => run(args, env, world.dir)
+    const [live, reload] = await Promise.all([said('status', '--live'), said('config', '--reload')])
+    daemon.child.kill('SIGCONT')
+    expect(live).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('One runs: "patchmirror doctor" says why') as string,
+    })
+    expect(reload).toMatchObject({ code: 3, out: expect.stringContaining('did not say that it read') as string })
   })
 
   longTest('serves what a sync from the command line has published as soon as the command returns', async () => {

@@ -4,7 +4,7 @@ import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
 import { isLocked, servingDaemon } from '../../store/database/lock.ts'
 import { type DaemonAnswer, askDaemon, daemonUrl, withTakenPort } from '../daemon-client.ts'
-import { type GlobalOptions, print, printJson, settings } from '../context.ts'
+import { type GlobalOptions, isServed, print, printJson, settings } from '../context.ts'
 
 const TIMEOUT_MS = 5_000
 
@@ -39,10 +39,11 @@ export async function healthCommand(options: HealthOptions): Promise<number> {
     print(options.json === true ? answer.text : describe(answer, url, options.ready === true))
     return isFine(answer) ? 0 : 1
   } catch (error) {
-    return fail(
-      `no daemon answers on ${daemonUrl(config.server)} (server.listen): ${messageOf(error)}. Start it ("patchmirror serve"), ` +
-        'or name its settings with --config FILE',
-    )
+    const next =
+      isHere(config) && isServed(config.data.dir)
+        ? 'One runs: "patchmirror doctor" says why'
+        : 'Start it ("patchmirror serve"), or name its settings with --config FILE'
+    return fail(`no daemon answers on ${daemonUrl(config.server)} (server.listen): ${messageOf(error)}. ${next}`)
   }
 }
 
@@ -85,9 +86,13 @@ function describeReadiness({ ready, sources, storage, views, fleet }: Readiness)
 /** Who answers instead of the mirror of this data folder; null when it may be that. */
 function strangerIn({ data }: Config, instance: string | null): string | null {
   if (instance === null) return 'something that is no Patchmirror answers'
-  // A folder that is not here, as on another machine, or is closed to this user ("/.") shows nothing.
-  if (!existsSync(`${data.dir}/.`)) return null
+  if (!isHere({ data })) return null
   const serving = servingDaemon(data.dir)
   const isOther = serving === null ? !isLocked(data.dir, 'serve') : serving.instance !== instance
   return isOther ? `the mirror of another data folder than ${data.dir} (data.dir) answers` : null
+}
+
+/** A folder that is not here, as on another machine, or is closed to this user ("/.") shows nothing. */
+function isHere({ data }: Pick<Config, 'data'>): boolean {
+  return existsSync(`${data.dir}/.`)
 }

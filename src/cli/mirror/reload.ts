@@ -10,7 +10,7 @@ const LOOK_MS = 50
 
 /**
  * `patchmirror config --reload`: has the daemon of this data folder read its settings and files again, and says what is in force and what
- * requires a restart. Settings that cannot be used are refused here already, before the daemon is signalled.
+ * requires a restart; exits with 3 when the daemon does not say it. Settings that cannot be used are refused here already, before the daemon is signalled.
  */
 export async function reloadCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
   const { config } = settings(options, false)
@@ -32,8 +32,13 @@ export async function reloadCommand(options: GlobalOptions & { json?: boolean })
   const next = nextStep(found)
   const { inForce = null, restart = null } = found ?? {}
   if (options.json === true) printJson({ signalled: pid, inForce, restart, next })
-  else print(found === null ? `process ${pid} reads its settings again; ${next}` : shown(pid, found))
-  return 0
+  else
+    print(
+      found === null
+        ? `process ${pid} was asked to, and did not say that it read its settings: ${next}`
+        : shown(pid, found),
+    )
+  return found === null ? 3 : 0
 }
 
 function signal(pid: number, dir: string): void {

@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import { damageAdvice, lossAdvice, lostDatabase } from '../../store/database/faults.ts'
 import { lossBesideDaemon } from '../../store/database/loss.ts'
+import { databasePath } from '../../store/database/open.ts'
 import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile } from '../../store/database/unread.ts'
 import { unknownAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
@@ -15,7 +16,8 @@ const NONE = 'there is no database yet: the first sync, import or start makes it
 export function soundness({ config }: Examined): Finding {
   const { dir } = config.data
   const loss = lossBesideDaemon(dir)
-  if (loss !== null) return failure(`mirror.db: ${lostDatabase(dir, loss).message}`, lossAdvice(dir, loss))
+  if (loss !== null)
+    return failure(`mirror.db: ${lostDatabase(databasePath(dir), loss).message}`, lossAdvice(dir, loss))
   const missing = describeMissing(dir)
   if (missing !== null) return warning(missing, lossAdvice(dir, 'missing'))
   const databases = inspectDatabases(dir, { quick: true })

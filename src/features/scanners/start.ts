@@ -5,7 +5,7 @@ import { createViewsBuilder } from './views/builder.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Makes views whenever more is served than they show. */
-export function startViews({ config, log, reads, signals, progressOf }: Parts): RunningPart {
+export function startViews({ config, log, reads, signals, progressOf, thread }: Parts): RunningPart {
   const expectsCatalog = activeSources(config).includes('catalog')
   const keeper = createViewsBuilder({
     config,
@@ -13,6 +13,7 @@ export function startViews({ config, log, reads, signals, progressOf }: Parts): 
     reads: reads.pinned,
     servedPin: reads.servedPin,
     onMade: () => signals.send('views'),
+    onFailed: () => thread.rebuildArchive(),
     isRunning: (kind) => progressOf(kind === 'osv' ? 'osv' : 'catalog') !== null,
   })
   signals.on('served', () => keeper.look())

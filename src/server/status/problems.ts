@@ -214,8 +214,8 @@ function failureOf(
   const runs = ones.flatMap(({ wrongRun }) => (wrongRun === null ? [] : [`patchmirror runs ${wrongRun.id}`]))
   const active = activeSources(config)
   const isBusy = status.sources.some(({ state }) => state === 'running')
-  const syncs = isBusy ? [] : ones.filter(({ name }) => active.includes(name))
-  const advice = [...runs, ...syncs.map(({ name }) => `patchmirror sync ${name}`)]
+  const repeated = ones.filter(({ name, wrongRun }) => active.includes(name) || wrongRun?.kind === 'import')
+  const advice = [...runs, ...(isBusy ? [] : repeated.map(({ name }) => renewal(config, name)))]
   return problem('run_failed', 'failed', subject, 'the last run failed', { ...more, advice })
 }
 

@@ -26,7 +26,7 @@ export function namingFaults<T>(dataDir: string, work: () => T, path = join(data
   }
 }
 
-/** What became of a mirror.db that was there: no file, no content, or another file at its path. */
+/** What became of a database that was there: no file, no content, or another file at its path. */
 export type Loss = 'missing' | 'empty' | 'other'
 
 const LOSSES: Readonly<Record<Loss, string>> = {
@@ -35,9 +35,9 @@ const LOSSES: Readonly<Record<Loss, string>> = {
   other: 'the file is not the one that the daemon opened',
 }
 
-/** Returns the error about a mirror.db that was lost, as SQLite's of a file that is no database. */
-export function lostDatabase(dataDir: string, loss: Loss): Error {
-  const fault = { code: 'SQLITE_NOTADB', database: join(dataDir, 'mirror.db'), loss }
+/** Returns the error about a database that was lost, as SQLite's of a file that is none. */
+export function lostDatabase(path: string, loss: Loss): Error {
+  const fault = { code: 'SQLITE_NOTADB', database: path, loss }
   return Object.assign(new Error(LOSSES[loss]), fault)
 }
 
@@ -151,17 +151,21 @@ function damaged(file: string | null, why: string, cause: unknown): MirrorError 
 
 function adviceOn(file: string | null, cause: unknown): string {
   const isLost = file !== null && cause instanceof Error && 'loss' in cause
-  return isLost ? lossAdvice(dirname(file), cause.loss as Loss) : damageAdvice(file)
+  if (!isLost) return damageAdvice(file)
+  const loss = cause.loss as Loss
+  return basename(file) === 'webhooks.db' && loss !== 'other'
+    ? `${PUT_BACK} Else start the daemon again, which makes a new one. ${LOST_WITH_INBOX}`
+    : lossAdvice(dirname(file), loss)
 }
 
 /** Returns what to do about a lost mirror.db: there is nothing to repair. The same wherever it is said. */
 export function lossAdvice(dataDir: string, loss: Loss): string {
   if (loss === 'other') return OTHER_ADVICE
   const begin = `${restoreAdvice(dataDir)} ${BEGIN_AGAIN}`
-  return loss === 'missing'
-    ? `If it was moved, put it back with its -wal and -shm files, and all goes on. ${begin}`
-    : begin
+  return loss === 'missing' ? `${PUT_BACK} ${begin}` : begin
 }
+
+const PUT_BACK = 'If it was moved, put it back with its -wal and -shm files, and all goes on.'
 
 const OTHER_ADVICE =
   'Stop the daemon. If the file is not the right one, put that back, or restore a backup into a new data folder ("patchmirror restore FILE"). Then start the daemon, which serves what is there.'

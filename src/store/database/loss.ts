@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type Loss, lossAt, lostDatabase } from './faults.ts'
-import { isLocked, notedDatabase } from './lock.ts'
+import { fileNumber, isLocked, notedDatabase } from './lock.ts'
 
 /**
  * Returns what became of the database that a running daemon of this folder has open; null: it is at its path, or no daemon runs.
@@ -16,5 +16,14 @@ export function lossBesideDaemon(dataDir: string): Loss | null {
 /** Throws the error of a lost database where a daemon runs on it: a new one at its path would be written under that daemon. */
 export function refuseBesideLoss(dataDir: string): void {
   const loss = lossBesideDaemon(dataDir)
-  if (loss !== null) throw lostDatabase(dataDir, loss)
+  if (loss !== null) throw lostDatabase(join(dataDir, 'mirror.db'), loss)
+}
+
+/** Returns what throws, from now on, while another file or none is at the path of a database that is open. */
+export function watchLoss(path: string): () => void {
+  const number = fileNumber(path)
+  return () => {
+    const loss = lossAt(path, number)
+    if (loss !== null) throw lostDatabase(path, loss)
+  }
 }

@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
+import { type Db, INBOX_LOG_BYTES, inboxPath, openInbox } from '../../store/database/open.ts'
+import { watchLoss } from '../../store/database/loss.ts'
 import { createChangeCheck } from '../../store/database/change-check.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../base/threads/supervisor.ts'
@@ -13,7 +14,10 @@ export interface InboxStart {
 
 export type ToInbox = InboxCall | StopMessage
 
-export type FromInbox = { readonly type: 'replies'; readonly replies: readonly InboxReply[] }
+export type FromInbox =
+  | { readonly type: 'replies'; readonly replies: readonly InboxReply[] }
+  /** The file of the database, which was lost, is at its path again. */
+  | { readonly type: 'found' }
 
 /** Idle time after which the write-ahead log is copied into the database, milliseconds: no commit waits for it then. */
 const IDLE_MS = 1_000
@@ -34,6 +38,15 @@ function main(port: MessagePort): void {
   collectWhenIdle()
   const operations = createOperations(db)
   const othersWrote = createChangeCheck([db]) // such as the relay's thread
+  const refuseLost = watchLoss(inboxPath(dataDir))
+  let isLost = false
+  const refuseLoss = (): void => {
+    const wasLost = isLost
+    isLost = true
+    refuseLost()
+    isLost = false
+    if (wasLost) send({ type: 'found' })
+  }
   let waiting: InboxCall[] = []
   let idle: NodeJS.Timeout | null = null
   const checkpoint = (): void => {
@@ -48,7 +61,7 @@ function main(port: MessagePort): void {
     const questions = waiting
     waiting = []
     if (questions.length === 0) return
-    send({ type: 'replies', replies: answerBatch(db, operations, questions, dataDir) })
+    send({ type: 'replies', replies: answerBatch(db, operations, questions, { dataDir, refuseLoss }) })
     if (performance.now() < growBefore) growing?.refresh() // it waits for the end of a burst
     const wrote = questions.some(({ asked }) => operations[asked.name].writes)
     if (!othersWrote() && !wrote) return

@@ -59,21 +59,23 @@ export type InboxReply = CallReply<unknown>
 /**
  * Answers all requests of a batch. Those that write share one transaction, and no answer is sent before its COMMIT: a
  * single fsync makes a hundred deliveries durable. One that fails is rolled back alone; when the transaction itself cannot
- * commit (a full disk), every request that wrote gets the error, and nothing of it is stored.
+ * commit (a full disk), every request that wrote gets the error, and nothing of it is stored. Nothing is done while the file of the
+ * database is not at its path: what is stored in it then is lost with the thread.
  */
 export function answerBatch(
   db: Db,
   operations: Operations,
   questions: readonly InboxCall[],
-  dataDir: string,
+  { dataDir, refuseLoss }: { readonly dataDir: string; readonly refuseLoss: () => void },
 ): InboxReply[] {
   const refused =
     (error: unknown) =>
     (id: number): InboxReply =>
       refusalOf(id, error, dataDir)
-  if (!questions.some(({ asked }) => operations[asked.name].writes))
-    return questions.map((question) => attempt(operations, question, refused))
+  const writes = questions.some(({ asked }) => operations[asked.name].writes)
   try {
+    refuseLoss()
+    if (!writes) return questions.map((question) => attempt(operations, question, refused))
     db.exec('BEGIN IMMEDIATE')
     const replies = questions.map((question) => {
       if (!operations[question.asked.name].writes) return attempt(operations, question, refused)

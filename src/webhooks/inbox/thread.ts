@@ -117,7 +117,10 @@ function superviseInbox(deps: InboxThreadDeps, calls: Calls<InboxQuestion, unkno
     data: () => ({ dataDir: deps.dataDir }) satisfies InboxStart,
     limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
     ...(deps.restartMs !== undefined && { restartMs: deps.restartMs }),
-    onMessage: ({ replies }) => replies.forEach(calls.settle),
+    onMessage(message) {
+      if (message.type === 'replies') message.replies.forEach(calls.settle)
+      else deps.onRevived?.()
+    },
     onReady(isRestart) {
       calls.connect((call) => supervisor.post(call))
       if (isRestart) deps.onRevived?.()

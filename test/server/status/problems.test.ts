@@ -48,6 +48,15 @@ const T2 = '2026-07-01T06:05:00.000Z'
 const OLD = { ageSeconds: 30 * 3600 }
 const NOW = Date.parse(T2)
 
+test('an import that failed below a gap is followed by another one, and where upstream is set by a sync', () => {
+  const { wrongRun } = failed('feeds', 'aborted', T1)
+  const feeds = failed('feeds', 'aborted', T1, { wrongRun: wrongRun && { ...wrongRun, kind: 'import' } })
+  const { config: below } = loadQuick({ env: {}, cwd: tmpdir() })
+  const adviceOf = (its: typeof config) => problemsOf(status([feeds]), its, NOW)[0]?.advice
+  expect(adviceOf(below)).toEqual(['patchmirror runs 7', 'patchmirror bundle import FILE'])
+  expect(adviceOf(config)).toEqual(['patchmirror runs 7', 'patchmirror sync feeds'])
+})
+
 test('sources that fail because the service cannot be reached are one problem, with its start and what is served', () => {
   const sources = [
     failed('feeds', 'upstream_unreachable', T2, OLD),

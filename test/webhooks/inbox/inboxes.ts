@@ -75,7 +75,8 @@ export function openInboxHere(dir: string, { maxPending }: { maxPending?: number
   const answer = (): void => {
     const questions = waiting
     waiting = []
-    for (const reply of answerBatch(db, operations, questions, dir)) calls.settle(structuredClone(reply))
+    for (const reply of answerBatch(db, operations, questions, { dataDir: dir, refuseLoss: () => undefined }))
+      calls.settle(structuredClone(reply))
   }
   calls.connect((question) => {
     if (waiting.push(structuredClone(question)) === 1) setImmediate(answer)

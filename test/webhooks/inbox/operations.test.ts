@@ -10,7 +10,7 @@ function receive(db: Db, dir: string, bodies: readonly string[]): InboxReply[] {
     id,
     asked: { name: 'receive' as const, args: [delivery({ webhookId: `evt_${id}`, body: Buffer.from(body) })] },
   }))
-  return answerBatch(db, createOperations(db), questions, dir)
+  return answerBatch(db, createOperations(db), questions, { dataDir: dir, refuseLoss: () => undefined })
 }
 
 function open(): { db: Db; dir: string } {

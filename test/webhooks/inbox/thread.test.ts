@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from 'node:fs'
+import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { INBOX_LOG_BYTES, openInbox } from '../../../src/store/database/open.ts'
@@ -65,6 +65,32 @@ test('a delivery that arrives before the thread is ready is stored when it is', 
   expect(inbox.alive).toBe(false)
   expect(await inbox.receive(delivery())).toBe('new')
   expect(inbox.alive).toBe(true)
+})
+
+test('nothing is stored in a file that was moved away or replaced, and all goes on when it is back', async () => {
+  const dir = scratch()
+  const told: string[] = []
+  const inbox = startInboxThread({
+    dataDir: dir,
+    keepMs: 60_000,
+    onFailed: (message) => told.push(message),
+    onRevived: () => told.push('revived'),
+  })
+  onTestFinished(() => inbox.close())
+  expect(await inbox.receive(delivery())).toBe('new')
+  const path = join(dir, 'webhooks.db')
+  renameSync(path, `${path}.away`)
+  const gone = /the file is not there any more\). If it was moved, put it back .* a new one\. The next syncs find/
+  await expect(inbox.receive(delivery({ webhookId: 'evt_2' }))).rejects.toThrow(gone)
+  await expect(inbox.counts()).rejects.toThrow(gone)
+  writeFileSync(path, 'another')
+  await expect(inbox.receive(delivery({ webhookId: 'evt_2' }))).rejects.toThrow('not the one that the daemon opened')
+  renameSync(`${path}.away`, path)
+  expect(await inbox.receive(delivery({ webhookId: 'evt_2' }))).toBe('new')
+  expect(await inbox.counts()).toMatchObject({ pending: 2 })
+  expect(new Set(told)).toEqual(
+    new Set([expect.stringMatching(gone), expect.stringContaining('not the one'), 'revived']),
+  )
 })
 
 test('a delivery that arrives before a thread that cannot start is refused', async () => {

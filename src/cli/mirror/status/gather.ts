@@ -7,7 +7,7 @@ import type { Status } from '../../../base/reports/status.ts'
 import { servedSources } from '../../../base/domain/sources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { openInboxReader } from '../../../store/database/open.ts'
+import { databasePath, openInboxReader } from '../../../store/database/open.ts'
 import { type RelayTarget, createOutboxReads } from '../../../store/webhooks/outbox.ts'
 import { isUnreadable, lossAdvice, lostDatabase } from '../../../store/database/faults.ts'
 import { isLocked, servingDaemon } from '../../../store/database/lock.ts'
@@ -42,7 +42,7 @@ export async function gatherStatus(config: Config): Promise<GatheredStatus> {
 function withLoss(status: Status, dataDir: string): Status {
   const loss = status.storage.state === 'damaged' ? lossBesideDaemon(dataDir) : null
   if (loss === null) return status
-  const reason = `mirror.db is damaged (${lostDatabase(dataDir, loss).message}). ${lossAdvice(dataDir, loss)}`
+  const reason = `mirror.db is damaged (${lostDatabase(databasePath(dataDir), loss).message}). ${lossAdvice(dataDir, loss)}`
   return { ...status, storage: { ...status.storage, reason } }
 }
 

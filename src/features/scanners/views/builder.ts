@@ -16,6 +16,8 @@ interface ViewsBuilderOptions extends ViewsStateOptions {
   readonly servedPin?: ServedPin | undefined
   /** Another generation can be served. */
   readonly onMade: () => void
+  /** A build failed, as where the published archive is missing. */
+  readonly onFailed?: () => void
   /** Whether a run is under way that publishes what a kind shows. */
   readonly isRunning?: (kind: ViewsKind) => boolean
   /** Snapshots that follow each other closely are made into one generation: waits so long, milliseconds. */
@@ -105,8 +107,8 @@ function createPace(ms: number): () => boolean {
   }
 }
 
-/** Logs a line for what was made, for the first failure of its kind, and once for the same documents that are missing. */
-function createTeller({ log, config }: ViewsBuilderOptions) {
+/** Logs a line for what was made, for the first failure of its kind, and once for the same documents that are missing; tells of each failure. */
+function createTeller({ log, config, onFailed }: ViewsBuilderOptions) {
   const errors = new Map<ViewsKind, string>()
   let missing = ''
   const tellUnread = (): void => {
@@ -122,6 +124,7 @@ function createTeller({ log, config }: ViewsBuilderOptions) {
   const tell = (kind: ViewsKind, outcome: ViewsOutcome): void => {
     if ('failed' in outcome) {
       if (outcome.locked) return // another one makes them, or the snapshot was replaced: no failure
+      onFailed?.()
       const before = errors.get(kind)
       errors.set(kind, outcome.failed)
       if (outcome.failed !== before)

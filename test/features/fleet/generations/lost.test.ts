@@ -95,6 +95,25 @@ test('a mirror with an empty data folder follows a store with a hole, as the ref
   expect(pair.reader.version).toBe(5)
 })
 
+test('a mirror that has more than a new leader published is told to wait for it before its data is given up', async () => {
+  const pair = createPair()
+  await pair.publish()
+  const follower = createFollower({
+    store: pair.bucket.client(),
+    config: nodeConfig('/nowhere'),
+    trust: fleetTrust(() => pair.now),
+    now: () => pair.now,
+    waitUntil: () => Promise.resolve(),
+    mayPublish: true,
+    importer: { ...standInImporter(emptyDisk('first')), readSnapshots: () => ({ catalog: 'c' }) },
+  })
+  const { newest } = await follower.look()
+  if (newest === null) throw new Error('no generation')
+  await expect(follower.prepare(newest)).rejects.toThrow(
+    'has catalog, which generation 1 does not have: it follows the next one that has. Where the leader does not mirror that, start',
+  )
+})
+
 test('a leader publishes nothing on a store that lost what it published, and goes on when it is back', async () => {
   const pair = createPair()
   const { bucket } = pair

@@ -68,7 +68,7 @@ type Options = Parameters<typeof createViewsBuilder>[0]
 type Bench = Awaited<ReturnType<typeof openBench>>
 
 /** The builder of a process start; how many builds ended well, and what it warned of. */
-function start({ dir }: Bench, times: Pick<Options, 'settleMs' | 'retryMs' | 'isRunning'>) {
+function start({ dir }: Bench, times: Pick<Options, 'settleMs' | 'retryMs' | 'isRunning' | 'onFailed'>) {
   const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('nothing is stored')
@@ -208,6 +208,17 @@ longTest('a kind whose build fails delays no other, and is built at its next sna
   bench.publishOsv()
   builder.look()
   await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false })
+})
+
+longTest('a failed build has the published archive made again, and is tried again', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  bench.publishOsv()
+  const putBack = bench.hideArchive()
+  const builder = start(bench, { settleMs: 0, retryMs: 20, onFailed: putBack })
+  builder.look()
+  await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false })
+  expect(builder.warned).toEqual([expect.stringContaining('the bucket cannot be made')])
 })
 
 test('a build that waits for another process is no failure', async () => {

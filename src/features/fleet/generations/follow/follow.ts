@@ -142,8 +142,8 @@ function refuseOtherSources(importer: Importer, { generation, sources }: Generat
   if (more.length > 0)
     throw refuseGeneration(
       'sources',
-      `this data folder has ${more.join(', ')}, which generation ${generation} does not have: start this node with an ` +
-        'empty data folder',
+      `this data folder has ${more.join(', ')}, which generation ${generation} does not have: it follows the next one that has. ` +
+        'Where the leader does not mirror that, start this node with an empty data folder',
     )
 }
 
