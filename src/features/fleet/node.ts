@@ -36,7 +36,7 @@ interface FleetNode {
 }
 
 /** Pause between two looks for a generation that is about to be published, and how long they go on, milliseconds. */
-const EXPECTING_MS = 250
+const EXPECTING_MS = 100
 const MOST_EXPECTING_MS = 10_000
 
 const SETTLE_MS = 1_000

@@ -119,9 +119,9 @@ async function notifyMirror(
   return has.took
 }
 
-/** Least time from the publication to the activation, and what is added to that of the slowest takeover, milliseconds. */
+/** Least time from the publication to the activation, and what is added to that of the slowest takeover, as for the look that finds it: milliseconds. */
 const LEAST_MS = 1_000
-const MARGIN_MS = 500
+const MARGIN_MS = 300
 
 /** Bytes of bundles up to which a takeover takes as long: it is the import's own work. */
 const SMALL_BYTES = 2 ** 21
