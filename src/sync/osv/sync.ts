@@ -5,7 +5,7 @@ import { openApproval } from './approval.ts'
 import { commitChanges } from './commit.ts'
 import { planFacts, planOsv } from './diff.ts'
 import { type ListedIndex, listOsv } from './fetch-index.ts'
-import { fetchChanges } from './fetch-records.ts'
+import { type FetchedRecords, fetchChanges } from './fetch-records.ts'
 import { refuseIndex } from './guard.ts'
 import { type OsvEnd, confirmIndex, confirmNothingNew, isPublished, resultOf } from './outcome.ts'
 import { openScope } from './scope.ts'
@@ -34,7 +34,7 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
     if (refusal !== null) return refusal
     if (context.dryRun) return { state: 'planned' }
     const records = await fetchChanges(context, listed.index, plan)
-    const known = withoutDoubted(context, listed, records.place !== 'archive' && records.result.missing.size > 0)
+    const known = withoutDoubted(context, listed, records)
     if (isPublished(context, scope, known, plan, records)) return confirmIndex(context, approval, known, records)
     return commitChanges(context, { scope, approval }, known, plan, records)
   }
@@ -42,10 +42,11 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
 }
 
 /**
- * Forgets the validators of a confirmed index that lacks records of the archive, or lists records that are missing (`lacks`), so that
- * the next run asks for all of it: an ETag that stays while the index changes would confirm it for ever.
+ * Forgets the validators of a confirmed index that lacks records of the archive, or, once a day by a reconcile, that lists records which
+ * are missing, so that the next run asks for all of it: an ETag that stays while the index changes would confirm it for ever.
  */
-function withoutDoubted({ facts }: SyncContext, listed: ListedIndex, lacks: boolean): ListedIndex {
+function withoutDoubted({ kind, facts }: SyncContext, listed: ListedIndex, records: FetchedRecords): ListedIndex {
+  const lacks = kind === 'reconcile' && records.place !== 'archive' && records.result.missing.size > 0
   const isDoubted = lacks || facts['unlistedMembers'] !== undefined
   return listed.stored && isDoubted ? { ...listed, etag: null, lastModified: null } : listed
 }
