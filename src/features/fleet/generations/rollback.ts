@@ -4,10 +4,11 @@ import type { KeyTrust, SigningKey } from '../../bundles/format/keys.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { readGeneration } from './chain.ts'
 import { chooseBundles } from './follow/bundles.ts'
-import { createFollower } from './follow/follow.ts'
+import { type Follower, createFollower } from './follow/follow.ts'
 import { createImporter } from './follow/importer.ts'
+import { type LogPart, readLogPart } from './follow/log-part.ts'
 import { type Generation, type KnownGeneration, bundlesOf, sourcesOf } from './format/generation.ts'
-import { refuseGeneration } from './format/refusals.ts'
+import { refuseGeneration, whyGenerationRefused } from './format/refusals.ts'
 import { beginRollback, endRollback } from './rollback-state.ts'
 import { positionOf } from './position.ts'
 import { type PublishResult, publishGeneration } from './publish/publish.ts'
@@ -44,13 +45,29 @@ export async function rollBackTo(deps: RollbackDeps, to: number): Promise<Publis
     )
   await refuseUnavailable(store, target.generation, last.generation)
   beginRollback(dataDir, to)
-  // What is published next continues the change log of the newest generation.
-  if (!isCurrent) await follower.commit(await follower.prepare(last), { atOnce: true })
-  await applyOlder(deps, target, last)
+  await applyOlder(deps, target, last, isCurrent ? null : await takeLog(deps, follower, last))
   const { epoch } = last.generation
   const result = await publishGeneration({ ...deps, dataDir, epoch, reason: 'rollback', now })
   if (result.outcome === 'published') endRollback(dataDir)
   return result
+}
+
+/**
+ * Stores the newest generation: what is published next continues its change log. Where it has a thin bundle that cannot be used here, only
+ * that log is returned, since no other mirror may be left to publish a whole one.
+ */
+async function takeLog(
+  { store, config, trust, now }: RollbackDeps,
+  follower: Follower,
+  last: KnownGeneration,
+): Promise<LogPart | null> {
+  try {
+    await follower.commit(await follower.prepare(last), { atOnce: true })
+    return null
+  } catch (error) {
+    if (whyGenerationRefused(error) !== 'thin') throw error
+    return readLogPart(store, null, [], last, { trust, now: now(), days: config.fleet.keepDays })
+  }
 }
 
 async function refuseUnavailable(store: ObjectStore, target: Generation, last: Generation): Promise<void> {
@@ -73,11 +90,12 @@ async function refuseUnavailable(store: ObjectStore, target: Generation, last: G
       )
 }
 
-/** Applies an older generation to the data folder, which stays recorded as following the newest. */
+/** Applies an older generation to the data folder, which stays recorded as following the newest; `log`: of that, where it is not stored. */
 async function applyOlder(
   { store, config, trust, now }: RollbackDeps,
   target: KnownGeneration,
   last: KnownGeneration,
+  log: LogPart | null,
 ): Promise<void> {
   const dataDir = config.data.dir
   const importer = createImporter({ dataDir, config, trust, now })
@@ -88,7 +106,7 @@ async function applyOlder(
     position: positionOf(last),
     rollback: true,
     goesBack: true,
-    log: null,
+    log,
     beforeCommit: () => Promise.resolve(),
   })
   for (const { path } of bundles) importer.discard(path)

@@ -47,6 +47,20 @@ function watched(bucket: MemoryBucket) {
   return { store, read }
 }
 
+/** Has the last thin bundle of a generation become no whole one, as where another zlib makes other bytes. */
+function makeUnusable(bucket: MemoryBucket, generation: Generation): void {
+  const { thin = [] } = generation
+  const last = thin.at(-1)
+  if (last === undefined) throw new Error('no thin bundle')
+  const bytes = Buffer.from(bucket.read(last.key) ?? '')
+  bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 255
+  const sha256 = sha256Hex(bytes)
+  const other = { ...last, sha256, key: bundleKey(sha256) }
+  bucket.tamper(other.key, bytes)
+  const changed = { ...generation, thin: [...thin.slice(0, -1), other] }
+  bucket.tamper(generationKey(generation.generation), sealGeneration(changed, [signer()]).bytes)
+}
+
 describe('thin bundles of a fleet', () => {
   test('are all that a mirror with the generation before reads, and what a new one reads behind the others', async () => {
     const { bench, bucket } = await chainOf(0)
@@ -136,15 +150,7 @@ describe('thin bundles of a fleet', () => {
     const before = stateOf(reader.dir)
     await change(bench)
     const next = await generationOf(bucket, bench)
-    // As where another zlib makes other bytes: the thin bundle of another state, signed as this one.
-    const [first, second] = next.thin ?? []
-    if (first === undefined || second === undefined) throw new Error('no thin bundles')
-    const bytes = Buffer.from(bucket.read(second.key) ?? '')
-    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 255
-    const sha256 = sha256Hex(bytes)
-    const other = { ...second, sha256, key: bundleKey(sha256) }
-    bucket.tamper(other.key, bytes)
-    bucket.tamper(generationKey(4), sealGeneration({ ...next, thin: [first, other] }, [signer()]).bytes)
+    makeUnusable(bucket, next)
     const refused = await reader.catchUp().catch((error: unknown) => error)
     expect(whyGenerationRefused(refused)).toBe('thin')
     expect(String(refused)).toContain('asks for a whole one')
@@ -176,5 +182,19 @@ describe('thin bundles of a fleet', () => {
     }
     expect(stateOf(bench.dir).digest).not.toBe(states.get(5))
     expect(back.generation?.generation.digest).toBe(last.thin?.[1]?.digest)
+  })
+
+  longTest('that no mirror left can use are ended by a rollback, from an empty data folder too', async () => {
+    const { bench, bucket, last } = await chainOf(2)
+    const store = bucket.client()
+    makeUnusable(bucket, last)
+    const { dir, follower } = createNode(store)
+    const deps = { store, config: nodeConfig(dir), trust: fleetTrust(), now: Date.now, keys: [signer()] }
+    const { outcome, generation } = await rollBackTo({ ...deps, program: 'patchmirror/test' }, 2)
+    expect([outcome, generation?.generation.thin, generation?.generation.log]).toEqual(['published', undefined, 5])
+    expect([generation?.generation.generation, follower.position()?.generation]).toEqual([5, 5])
+    expect(await createNode(store).catchUp()).toBe(5)
+    expect(stateOf(dir).digest).not.toBe(stateOf(bench.dir).digest)
+    expect(stateOf(dir).log).toHaveLength(1)
   })
 })

@@ -171,7 +171,8 @@ function refuseThin(error: unknown): unknown {
   if (!(error instanceof MirrorError) || !['archive', 'bundle'].includes(error.code)) return error
   return refuseGeneration(
     'thin',
-    `a thin bundle cannot be used here, so this mirror asks for a whole one, which the next generation has (${messageOf(error)})`,
+    'a thin bundle cannot be used here, so this mirror asks for a whole one, which the next generation has; where no mirror leads any ' +
+      `more, "patchmirror fleet rollback" goes on from one that was not thin (${messageOf(error)})`,
     { cause: error },
   )
 }
