@@ -159,25 +159,25 @@ function blank({ canonical, resource, owner, ownerSha }: Task): Omit<FetchedAnsw
 }
 
 async function itemAnswer(context: CatalogContext, task: Task, { body: given, meta, type }: OkResponse, seen: Seen) {
-  const value = parse(task.path, given)
-  refuseStranger(context, task, value)
-  const { body, etag } = await wholeAnswer(context, task, value, { body: given, meta, seen })
+  const first = parse(task.path, given)
+  refuseStranger(context, task, first)
+  const { body, etag, value } = await wholeAnswer(context, task, first, { body: given, meta, seen })
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
   const packed = packContent(clean)
   const answer = jsonAnswer(task, clean, packed)
   return { ...answer, etag, mentions: mentionsOf(value), type: jsonType(type) }
 }
 
-/** Returns an answer as it is, or all its pages as one, in upstream's own form. Throws `upstream_shape` where they are not all there. */
+/** Returns an answer as it is, or all its pages as one, in upstream's own form; `value`: what it, or each page, says. Throws `upstream_shape` where they are not all there. */
 async function wholeAnswer(
   context: CatalogContext,
   task: Task,
   value: unknown,
   { body, meta, seen }: Pick<OkResponse, 'body' | 'meta'> & { seen: Seen },
-): Promise<Pick<OkResponse, 'body'> & Pick<Meta, 'etag'>> {
+): Promise<Pick<OkResponse, 'body'> & Pick<Meta, 'etag'> & { value: unknown }> {
   try {
     refusePage(task, value, meta)
-    return { body, etag: meta.etag }
+    return { body, etag: meta.etag, value }
   } catch (error) {
     const { pages, cut, asOf } = await collectPages(context, task).catch((failure: unknown) => {
       throw isShape(failure) ? error : failure
@@ -191,7 +191,8 @@ async function wholeAnswer(
     const url = context.sessionOf(task.surface).root + context.relative(task, task.path)
     const facts = { next: null, total: items.length, limit: Math.max(1, items.length) }
     const urls = { base: url, self: url, first: url, next: null }
-    return { body: joinPage({ ...frame, ending }, { ...facts, urls }, items), etag: null }
+    const joined = joinPage({ ...frame, ending }, { ...facts, urls }, items)
+    return { body: joined, etag: null, value: pages.map((page) => page.value) }
   }
 }
 

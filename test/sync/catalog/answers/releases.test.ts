@@ -111,6 +111,24 @@ describe('an answer of the package catalog that says itself that it is one page 
     },
   )
 
+  test('has the artifact sets mirrored that a later page names', async () => {
+    const cves = `${versionsOf('a')}/1.0.0/cves`
+    const sbomOf = (set: string): string => `/v1/avrs/${set}/artifacts/sbom`
+    const sets = ['one', 'two']
+    const made = await plainBench({
+      '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm', version: '1.0.0' }] } }),
+      '/v1/packages/a/': () => ({ body: { id: 'a' } }),
+      [cves]({ searchParams }) {
+        const at = Number(searchParams.get('after') ?? 0)
+        const data = [{ id: `CVE-2024-${at}`, avr_id: sets[at] }]
+        return { body: { data, cursor: { after: at === 0 ? '1' : null }, total: 2 } }
+      },
+      ...Object.fromEntries(sets.map((set) => [sbomOf(set), () => ({ body: { ...SBOM, serialNumber: set } })])),
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    for (const set of sets) expect([set, (await made.ask(sbomOf(set))).status]).toEqual([set, 200])
+  })
+
   test('is none where it counts what it lists, each version once for each architecture', async () => {
     const items = VERSIONS.flatMap((version) => ['amd64', 'arm64'].map((arch) => ({ version, arch })))
     const { report } = await changed(['a'], { items, total: items.length })
@@ -165,6 +183,7 @@ bothTest.each(telling([['its details'], ['the versions of its name'], ['its own 
   },
 )
 
+const SBOM = { bomFormat: 'CycloneDX', specVersion: '1.5' }
 const STATEMENT = 'https://in-toto.io/Statement/v1'
 
 describe('an answer that lists nothing where something is stored', () => {
