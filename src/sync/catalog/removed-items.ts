@@ -1,9 +1,17 @@
 import { counted } from '../../base/text.ts'
-import { type CatalogResource, listPathOf, ownsResource, resourceOf } from '../../base/domain/resources.ts'
+import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
+import { parseReplaced } from '../../store/catalog/lists.ts'
+import {
+  type CatalogResource,
+  listPathOf,
+  ownsResource,
+  resourceNamed,
+  resourceOf,
+} from '../../base/domain/resources.ts'
 import { type StoredAnswer, type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval, removalLimits } from '../refusals.ts'
 import { type Task, detailsPathOf, isDocument, mustExist, versionsPathOf } from './answers/plan.ts'
-import { isEmptied, namesFewer, saysNothing } from './answers/releases.ts'
+import { isEmptied, namesFewer, saysNothing, versionsOfItem } from './answers/releases.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
 import { unnamedByItems } from './poorer-items.ts'
@@ -46,7 +54,7 @@ export function removedItems(
   const ofKind = new Map([
     [lost, () => lostKind(stored, lost, LOST_ARTIFACTS)],
     [versions, () => lostKind(stored, versions, UNNAMED)],
-    [owners, () => lostScope(crawl, stored, { owners, listed })],
+    [owners, () => lostScope(context, crawl, stored, { owners, listed })],
   ])
   const items = kinds.map(([key, noun, found]): RemovedItems => {
     const { stored: total, gone } = found
@@ -179,9 +187,11 @@ function lostKind(stored: StoredAnswers, { gone }: Gone, noun: string): string |
 
 /**
  * Returns why a run may not remove each image, tag and package that is mirrored, however few they are, where none is listed any more or
- * nothing else is in scope: another account may have answered, or its subscriptions are lost. The lists show where others are chosen.
+ * nothing else is in scope: another account may have answered, or its subscriptions are lost. The lists show where others are chosen,
+ * and later versions of all packages do.
  */
 function lostScope(
+  context: CatalogContext,
   { wanted }: Crawl,
   stored: StoredAnswers,
   { owners: { gone }, listed }: { owners: Gone; listed: readonly RemovedItems[] },
@@ -194,7 +204,17 @@ function lostScope(
   const unlisted = new Set(listed.flatMap(({ resource, gone: ids }) => ids.map((id) => `${resource}/${id}`)))
   const isReplaced = [...wanted.values()].some(({ owner }) => isScoped(owner))
   if (isReplaced && !scoped.every((owner) => unlisted.has(owner))) return null
+  if (scoped.every((owner) => isSucceeded(context, wanted, owner))) return null
   return `it would remove every image, tag and package that is mirrored (${scoped.length})`
+}
+
+/** Reports whether a package is gone from its list, and another item of its name is mirrored: a later version, with an id of its own. */
+function isSucceeded({ store: { catalog } }: CatalogContext, wanted: Crawl['wanted'], owner: string): boolean {
+  if (resourceOf(owner) !== 'packages') return false
+  const list = catalog.readList(listPathOf(resourceNamed('packages')))
+  const entry = list === null ? null : catalog.readEntry(list.id, owner.slice(owner.indexOf('/') + 1))
+  const item = entry === null ? null : parseReplaced(entry.body)
+  return item !== null && wanted.has(versionsOfItem(fieldsOfItem(item, 'packages')))
 }
 
 /** What the scope consists of. */

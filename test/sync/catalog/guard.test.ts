@@ -380,3 +380,20 @@ describe('all images that are mirrored, however few,', () => {
     expect(await statusOf('/v1/tags/t-a/sbom')).toBe(404)
   })
 })
+
+test('a later version in place of the only package that is mirrored, with other ids, is published', async () => {
+  let n = 1
+  const versions = '/packages/ecosystems/npm/packages/p/versions'
+  const idsOf = (version: number): string[] => ['amd64', 'arm64'].map((arch) => `p-${version}-${arch}`)
+  const entry = (id: string) => ({ id, name: 'p', ecosystem: 'npm', version: `1.0.${n}` })
+  const paths: Record<string, Saying> = {
+    '/v1/packages/': () => ({ body: { data: idsOf(n).map(entry) } }),
+    [versions]: () => ({ body: [`1.0.${n}`] }),
+  }
+  for (const id of [...idsOf(1), ...idsOf(2)]) paths[`/v1/packages/${id}/`] = () => ({ body: { id } })
+  const made = await plainBench(paths)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  n++
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect((await made.ask('/v1/packages/p-2-arm64/')).status).toBe(200)
+})

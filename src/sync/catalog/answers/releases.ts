@@ -72,6 +72,12 @@ function listedPaths({ value }: Pick<ListedItem, 'value'>): Path[] {
   return version === null ? [versions] : [versions, ...pathsOf(ecosystem, name, { version, archs })]
 }
 
+/** Returns the path of the list of versions of a listed package; empty where it does not name one. */
+export function versionsOfItem(value: ListedItem['value']): string {
+  const [versions] = listedPaths({ value })
+  return versions === undefined ? '' : (canonicalPath(versions.path) ?? versions.path)
+}
+
 function pathsOf(ecosystem: string, name: string, { version, archs }: Pick<Release, 'version' | 'archs'>): Path[] {
   const values = { ecosystem, name, version }
   return [
