@@ -212,8 +212,8 @@ function isPart(name: string, all: readonly string[]): boolean {
   return AROUND_ALL.test(name) || (named.includes(name) && named.length * 2 >= all.length)
 }
 
-/** Names of what is around the entries. */
-const AROUND_ALL = /^(data|results?|items|records|entries|patches|packages|feed)$|ecosystems?$/i
+/** Names of what is around the entries, or beside the ecosystems in the system matrix. */
+const AROUND_ALL = /^(data|results?|items|records|entries|patches|packages|feed|platforms)$|ecosystems?$/i
 const ECOSYSTEMS: ReadonlySet<string> = new Set(ecosystemNames().names.map((name) => name.toLowerCase()))
 
 function hasEntries(part: unknown): boolean {

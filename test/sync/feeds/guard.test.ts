@@ -221,6 +221,7 @@ test.each([
     { ecosystems: {}, platforms: [], at: 1 },
     'ecosystems',
   ],
+  ['the platforms', { ecosystems: { alpine: [1] }, platforms: [1] }, { platforms: [] }, 'platforms'],
   ['what is around all', { data: [1], meta: { page: 1 } }, { data: [] }, 'data'],
   [
     'the list of ecosystems',
