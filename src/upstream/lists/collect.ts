@@ -1,4 +1,5 @@
 import { parseExactly } from '../../base/json/objects.ts'
+import { counted } from '../../base/text.ts'
 import type { Reading } from './page.ts'
 import { type ListSession, type WalkOptions, type WalkedPage, walkList } from './walk.ts'
 
@@ -21,21 +22,51 @@ export async function collectList(
   options: Pick<WalkOptions, 'maxBytes'> & Reading,
 ): Promise<CollectedList> {
   const pages: WalkedPage[] = []
+  const known = new Set<string>()
+  let moved = 0
   const sink = {
-    begin: (): void => void (pages.length = 0),
-    page: (page: WalkedPage): boolean => {
+    begin(): void {
+      pages.length = 0
+      known.clear()
+      moved = 0
+    },
+    page(page: WalkedPage): boolean {
+      const items = page.items.map((item) => item.toString('latin1'))
+      const again = items.filter((item) => known.has(item)).length
+      if (again > 0 && again === items.length) return false
+      for (const item of items) known.add(item)
+      moved += again
       pages.push(page)
       return true
     },
     kept: (): void => undefined,
   }
   const learned = { items: null, onward: null, cursorPath: null, cut: null }
-  const known = { ...learned, probed: UNPROBED, graded: false, endInPage: false, statesNothing: null }
-  const walk = { limit: PAGE_SIZE, bounds: BOUNDS, known, now: () => performance.now(), stored: () => null, idOf }
-  const { cut: found, grade, asOf } = await walkList(session, path, { ...options, ...walk }, sink)
+  const unknown = { ...learned, probed: UNPROBED, graded: false, endInPage: false, statesNothing: null }
+  const walk = {
+    limit: PAGE_SIZE,
+    bounds: BOUNDS,
+    known: unknown,
+    now: () => performance.now(),
+    stored: () => null,
+    idOf,
+  }
+  const { cut: found, grade, asOf, total, statesNothing } = await walkList(session, path, { ...options, ...walk }, sink)
   const count = pages.reduce((sum, { items }) => sum + items.length, 0)
-  const cut = found ?? (isFull(count) && grade?.grade === 'unproved' ? grade.why : null)
+  const cut =
+    found ??
+    whyShort({ total: statesNothing === true ? null : total, count, moved }) ??
+    (isFull(count) && grade?.grade === 'unproved' ? grade.why : null)
   return { pages, cut, asOf }
+}
+
+/** Returns why pages that were read may lack items: they are fewer than upstream counts, or some moved to another page meanwhile. */
+function whyShort({ total, count, moved }: { total: number | null; count: number; moved: number }): string | null {
+  if (moved > 0)
+    return `${counted(moved, 'item')} of a page ${moved === 1 ? 'is' : 'are'} on an earlier one too: it changed meanwhile`
+  return total === null || total <= count
+    ? null
+    : `upstream counts ${counted(total, 'item')}, but its pages contain ${count}`
 }
 
 /** Lists that are collected are probed for a usual page size only. */

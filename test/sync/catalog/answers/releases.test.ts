@@ -111,6 +111,23 @@ describe('an answer of the package catalog that says itself that it is one page 
     },
   )
 
+  const TWICE: [string, (page: number) => object][] = [
+    [
+      'the first page again behind the last',
+      (page) => ({ versions: SOME.slice(2 * page - 2, 2 * page), page, total_pages: 2, total: 5 }),
+    ],
+    [
+      'an item that moved to the next page',
+      (page) => ({ versions: page === 1 ? SOME.slice(0, 2) : SOME.slice(1, 3), page, total_pages: 2, total: 4 }),
+    ],
+  ]
+  test.each(TWICE)('is not taken for whole by %s', async (_, say) => {
+    const { made } = await changed(['a'], null)
+    made.say({ [versionsOf('a')]: ({ searchParams }) => ({ body: say(Number(searchParams.get('page') ?? 1)) }) })
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+    expect(await (await made.ask(versionsOf('a'))).json()).toEqual(VERSIONS)
+  })
+
   test('has the artifact sets mirrored that a later page names', async () => {
     const cves = `${versionsOf('a')}/1.0.0/cves`
     const sbomOf = (set: string): string => `/v1/avrs/${set}/artifacts/sbom`
