@@ -1,8 +1,9 @@
-import { accessSync, constants, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { accessSync, constants, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { type ErrorCode, MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { type SourceName, SOURCES } from '../../../base/domain/sources.ts'
 import { isFull } from '../../../store/disk-state.ts'
+import { makeTemporary } from '../../../store/temporary.ts'
 
 /** Source names as `--sources` gives them, separated by commas, in the order of `SOURCES`. Throws `usage`. */
 export function namedSources(text: string): SourceName[] {
@@ -46,7 +47,7 @@ export function refuseUnwritable(path: string): void {
 /** Makes a folder and removes it: rights alone do not say that a network disk, or /proc, takes a file. A full disk is named later. */
 function tryFolder(folder: string): void {
   try {
-    rmSync(mkdtempSync(join(folder, '.pm-')), { recursive: true, force: true })
+    makeTemporary(folder).remove()
   } catch (error) {
     if (isFull(error)) return
     throw systemCode(error) === 'ENOENT' ? new Error(messageOf(error)) : error // the folder is there
