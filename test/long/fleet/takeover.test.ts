@@ -69,7 +69,7 @@ test('a reader serves byte for byte what the leader published, at its time, and 
 })
 
 test('a standby takes over from a leader that is killed, one that was stopped follows, and readers outlive the store', async () => {
-  const { world, store, env } = await openFleet(3)
+  const { world, store, env } = await openFleet(5)
   const first = await world.serve(env('a', 'writer'))
   for (const line of SYNCED) await first.said(line)
   await settled(first)
@@ -92,8 +92,8 @@ test('a standby takes over from a leader that is killed, one that was stopped fo
   second.child.kill('SIGCONT')
   await untilFleet(second, ({ leads, leader }) => !leads && leader?.name === 'd')
   await untilFleet(second, ({ served }) => served >= next.served)
-  expect(await codeOf(second, '/-/leader')).toBe(503)
-  expect(await codeOf(third, '/-/leader')).toBe(200)
+  const leading = () => Promise.all([second, third].map((node) => codeOf(node, '/-/leader')))
+  await expect.poll(leading).toEqual([503, 200]) // a lease of a busy machine may end before it is renewed
   expect(await snapshotOf(second)).toBe(await snapshotOf(third))
 
   renameSync(store, `${store}-away`)
