@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, describe, expect, test } from 'vitest'
+import { type TestContext, describe, expect, test } from 'vitest'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
 import type { BoxesStatus } from '../../../src/base/reports/transfer.ts'
-import { type Served, type World, openWorld } from '../../support/daemons.ts'
+import { type Served, openWorld } from '../../support/daemons.ts'
 import { type FakeClock, FAKETIME, createFakeClock } from '../../support/faketime.ts'
 
 const MINUTE = 60_000
@@ -12,18 +12,12 @@ const HOUR = 60 * MINUTE
 /** How long a step of the clock may need until the schedule has seen it, milliseconds. */
 const SEEN_MS = 6000
 
-const worlds: World[] = []
-
-afterEach(async () => {
-  for (const world of worlds.splice(0)) await world.close()
-})
-
 /** Starts a daemon whose time of day is that of a clock of the test's own. */
-async function serveAt(at: string, zone: string, schedule: string) {
+async function serveAt({ onTestFinished }: TestContext, at: string, zone: string, schedule: string) {
   let clock: FakeClock | null = null
   const now = (): number => clock?.now() ?? Date.parse(at)
   const world = await openWorld({ records: 20, service: false, now })
-  worlds.push(world)
+  onTestFinished(() => world.close())
   clock = createFakeClock(world.dir, Date.parse(at))
   Object.assign(world.env, clock.env, {
     TZ: zone,
@@ -84,9 +78,10 @@ async function expectOneRun(daemon: Served, before: number): Promise<void> {
 const nextIn = async (daemon: Served, clock: FakeClock): Promise<number> =>
   Date.parse((await osvOf(daemon)).nextRunAt) - clock.now()
 
-describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faketime)', () => {
-  test('runs at most an interval later when the clock is set back by two hours or a year, as its status says', async () => {
-    const { world, clock, daemon } = await serveAt('2026-05-04T12:30:00Z', 'UTC', '7 * * * *')
+// Each has a daemon of its own and mostly waits.
+describe.skipIf(FAKETIME === null).concurrent('the daemon (needs libfaketime, package faketime)', () => {
+  test('runs at most an interval later when the clock is set back by two hours or a year, as its status says', async (context) => {
+    const { world, clock, daemon } = await serveAt(context, '2026-05-04T12:30:00Z', 'UTC', '7 * * * *')
     for (const at of ['2026-05-04T10:30:00Z', '2025-05-04T10:30:00Z']) {
       const before = runsOf(daemon).length
       clock.set(Date.parse(at))
@@ -103,8 +98,8 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     expect(doctor.out).toMatch(/warn +dates .*osv: the newest snapshot lies in the future/)
   })
 
-  test('makes a start up once that was missed while the process was stopped, and says so', async () => {
-    const { clock, daemon } = await serveAt('2026-05-04T02:59:00Z', 'UTC', '0 3 * * *')
+  test('makes a start up once that was missed while the process was stopped, and says so', async (context) => {
+    const { clock, daemon } = await serveAt(context, '2026-05-04T02:59:00Z', 'UTC', '0 3 * * *')
     clock.set(Date.parse('2026-05-04T02:59:50Z'))
     await pause(300)
     daemon.child.kill('SIGSTOP') // long before the start, however busy the machine is
@@ -116,8 +111,8 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     expect((await osvOf(daemon)).nextRunAt).toBe('2026-05-05T03:00:00.000Z')
   })
 
-  test('makes up once for what a clock passed that goes on by hours or by a century, and answers meanwhile', async () => {
-    const { clock, daemon } = await serveAt('2026-05-04T02:00:00Z', 'UTC', '7 * * * *')
+  test('makes up once for what a clock passed that goes on by hours or by a century, and answers meanwhile', async (context) => {
+    const { clock, daemon } = await serveAt(context, '2026-05-04T02:00:00Z', 'UTC', '7 * * * *')
     for (const at of ['2026-05-04T22:30:00Z', '2125-05-04T22:30:00Z']) {
       const before = runsOf(daemon).length
       clock.set(Date.parse(at))
@@ -127,9 +122,11 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     expect(said(daemon, 'the clock went on by ')).toBe(true)
   })
 
-  test('keeps the bundles of its inbox while its clock is a year behind, says why, and imports them once it is right', async () => {
+  test('keeps the bundles of its inbox while its clock is a year behind, says why, and imports them once it is right', async ({
+    onTestFinished,
+  }) => {
     const world = await openWorld({ records: 10, service: false })
-    worlds.push(world)
+    onTestFinished(() => world.close())
     const box = join(world.dir, 'box')
     mkdirSync(box)
     const { line } = createKeyFiles(join(world.dir, 'key'))
@@ -157,8 +154,8 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     expect(readdirSync(join(box, 'done'))).toEqual(['full.zip'])
   })
 
-  test('goes on through the hour that comes twice, minute by minute', async () => {
-    const { clock, daemon } = await serveAt('2026-10-25T00:58:30Z', 'Europe/Berlin', '* * * * *')
+  test('goes on through the hour that comes twice, minute by minute', async (context) => {
+    const { clock, daemon } = await serveAt(context, '2026-10-25T00:58:30Z', 'Europe/Berlin', '* * * * *')
     for (const at of ['00:58:58', '00:59:58', '01:00:58', '01:30:58', '01:59:58']) {
       const before = runsOf(daemon).length
       expect(await nextIn(daemon, clock)).toBeLessThanOrEqual(MINUTE)
@@ -167,14 +164,15 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     }
   })
 
-  test.each([
+  test.for([
     ['Europe/Berlin', '30 2 * * *', '2026-03-29T00:59:30Z', '2026-03-29T01:00:00.000Z'],
     ['America/New_York', '30 2 * * *', '2026-03-08T06:59:30Z', '2026-03-08T07:00:00.000Z'],
     ['Australia/Lord_Howe', '10 2 * * *', '2026-10-03T15:29:30Z', '2026-10-03T15:30:00.000Z'],
     ['Africa/Casablanca', '30 2 * * *', '2026-03-22T01:59:30Z', '2026-03-22T02:00:00.000Z'],
     ['America/Santiago', '30 0 * * *', '2026-09-06T03:59:30Z', '2026-09-06T04:00:00.000Z'],
-  ])('makes the run of a day in %s whose time (%s) the clocks leave out', async (zone, schedule, from, at) => {
-    const { clock, daemon } = await serveAt(from, zone, schedule)
+  ] as const)('makes the run of a day in %s whose time (%s) the clocks leave out', async (row, context) => {
+    const [zone, schedule, from, at] = row
+    const { clock, daemon } = await serveAt(context, from, zone, schedule)
     expect((await osvOf(daemon)).nextRunAt).toBe(at)
     clock.set(Date.parse(at) - 2000)
     await expectOneRun(daemon, 1)

@@ -2,13 +2,13 @@ import { mkdtempSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { type TestContext, describe, expect, test } from 'vitest'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import type { Run } from '../../../src/store/runs/runs.ts'
 import { type Served, type World, openWorld } from '../../support/daemons.ts'
 import { type FakeClock, FAKETIME, createFakeClock } from '../../support/faketime.ts'
-import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../../support/small-disk.ts'
+import { emptyDisk, fillDisk, mayMount, mountDisk, unmountDisk } from '../../support/small-disk.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -28,24 +28,14 @@ interface Night {
   said: string
 }
 
-const nights: Night[] = []
-/** A file system of its own for the data folders, which can be filled; null where a test may not mount one. */
-const disk = mountDisk('128m')
-
-afterAll(() => {
-  if (disk !== null) unmountDisk(disk)
-})
-
-afterEach(async () => {
-  for (const { world } of nights.splice(0)) await world.close()
-})
-
-async function begin(at: string): Promise<Night> {
+/** Starts it; `folder`: where its data folder lies. */
+async function begin({ onTestFinished }: TestContext, at: string, folder = tmpdir()): Promise<Night> {
   let clock: FakeClock | null = null
   const now = (): number => clock?.now() ?? Date.parse(at)
   const world = await openWorld({ records: 30, service: false, now })
+  onTestFinished(() => world.close())
   clock = createFakeClock(world.dir, Date.parse(at))
-  const data = join(mkdtempSync(join(disk ?? tmpdir(), 'night-')), 'data')
+  const data = join(mkdtempSync(join(folder, 'night-')), 'data')
   Object.assign(world.env, clock.env, {
     PATCHMIRROR_DATA_DIR: data,
     TZ: 'Europe/Berlin',
@@ -55,7 +45,6 @@ async function begin(at: string): Promise<Night> {
   })
   const night = { world, clock, data, daemon: await world.serve(), said: '' }
   collect(night)
-  nights.push(night)
   return night
 }
 
@@ -185,14 +174,15 @@ const EVENTS: Record<number, readonly [string, Hour]> = {
   11: ['the service is still down', isDown],
 }
 
-describe.skipIf(FAKETIME === null)('a daemon (needs libfaketime, package faketime)', () => {
-  test.each([
+// Each has a daemon of its own and mostly waits.
+describe.skipIf(FAKETIME === null).concurrent('a daemon (needs libfaketime, package faketime)', () => {
+  test.for([
     ['go back', '2026-10-24T19:30:00Z', '2026-10-25T00:30'],
     ['go forward', '2026-03-28T19:30:00Z', '2026-03-29T01:00'],
-  ])(
+  ] as const)(
     'misses nothing that is due in a night in which clocks %s, makes nothing twice, and names each problem once',
-    async (_way, from, reconcileAt) => {
-      const night = await begin(from)
+    async ([, from, reconcileAt], context) => {
+      const night = await begin(context, from)
       await expect.poll(() => runsOf(night).length).toBe(1) // caught up: nothing was stored
       const first = Date.parse(from) + 37 * MINUTE
       for (let hour = 0; hour < HOURS; hour++) {
@@ -221,19 +211,21 @@ describe.skipIf(FAKETIME === null)('a daemon (needs libfaketime, package faketim
     },
   )
 
-  test.skipIf(disk === null)(
+  test.skipIf(!mayMount())(
     'that starts on a full disk makes the run that is due when there is room, once, and says both once (needs the right to mount a tmpfs)',
-    async () => {
-      const night = await begin('2026-05-04T12:30:00Z')
+    async (context) => {
+      const disk = mountDisk('128m') ?? ''
+      context.onTestFinished(() => unmountDisk(disk))
+      const night = await begin(context, '2026-05-04T12:30:00Z', disk)
       await expect.poll(() => runsIn(night, 'complete')).toBe(1)
       night.daemon.child.kill()
       await night.daemon.finished
-      fillDisk(disk ?? '')
+      fillDisk(disk)
       night.world.sandbox.feed.change(1)
       night.clock.set(Date.parse('2026-05-04T13:17:00Z'))
       await serveAgain(night)
       await expect.poll(() => times(night, '"storage":"full"')).toBe(1)
-      emptyDisk(disk ?? '')
+      emptyDisk(disk)
       await expect.poll(() => runsIn(night, 'complete')).toBe(2)
       await expect.poll(() => times(night, 'can be written to again')).toBe(1)
       await pause(QUIET_MS)
@@ -241,8 +233,8 @@ describe.skipIf(FAKETIME === null)('a daemon (needs libfaketime, package faketim
     },
   )
 
-  test('says that a snapshot lies in the future while it does, and no longer', async () => {
-    const night = await begin('2026-05-04T12:30:00Z')
+  test('says that a snapshot lies in the future while it does, and no longer', async (context) => {
+    const night = await begin(context, '2026-05-04T12:30:00Z')
     await expect.poll(() => runsOf(night).length).toBe(1)
     const status = async (): Promise<string> => (await night.world.patchmirror('status')).out
     expect(await status()).not.toContain('lies in the future')
