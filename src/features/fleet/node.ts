@@ -80,8 +80,8 @@ export function startNode(options: NodeOptions): FleetNode {
   const report = (): void => onReport(reportOf(keeper, state))
   let turnedAt = 0
   const poll = (): void => {
-    const isDue =
-      state.leads === null || state.failing?.isPassing === true || performance.now() - turnedAt >= CONFIRM_MS
+    const isExpecting = state.leads === null || state.paused || state.failing?.isPassing === true
+    const isDue = isExpecting || performance.now() - turnedAt >= CONFIRM_MS
     void (isDue ? queue.add(turn) : Promise.resolve()).finally(() => {
       after(jittered(options.pollMs()), poll)
     })

@@ -22,6 +22,8 @@ interface Scene {
   followed: number
   /** When it looked at the store, milliseconds. */
   readonly looks: number[]
+  /** How many of the next publications find a rollback that is not released. */
+  unreleased: number
   /** How many of the next publications fail because the store is busy. */
   busy: number
   /** Milliseconds by which the clock of its lease is ahead. */
@@ -57,6 +59,7 @@ function open(
     },
     publish(epoch) {
       if (scene.busy-- > 0) return Promise.reject(new FleetError('refused', '503 SlowDown', { isPassing: true }))
+      if (scene.unreleased-- > 0) return Promise.resolve({ newest: scene.newest, fenced: false, paused: true })
       const fenced = scene.isFenced
       scene.isFenced = false
       if (!fenced) scene.published.push(epoch)
@@ -109,6 +112,7 @@ const scene = (more: Partial<Scene> = {}): Scene => ({
   published: [],
   followed: 0,
   looks: [],
+  unreleased: 0,
   busy: 0,
   later: 0,
   isWaiting: false,
@@ -200,6 +204,14 @@ test('a publication that fails because the store is busy is made again at the ne
   const { until } = open(given)
   await until(({ failing }) => failing?.message === '503 SlowDown')
   await expect.poll(() => given.published).toEqual([2]) // a leader confirms its date each minute
+})
+
+test('a leader looks at each poll whether a rollback is released', async () => {
+  const given = scene({ newest: facts(1, 1), unreleased: 6 }) // for minutes, if it looked when it confirms its date
+  const { until } = open(given)
+  await until(({ paused }) => paused)
+  await until(({ paused, leads }) => leads !== null && !paused)
+  expect(given.published).toEqual([2])
 })
 
 test('a reader knows who leads before its first look ends, and while generations are refused', async () => {
