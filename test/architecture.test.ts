@@ -17,7 +17,6 @@ const OF_TESTS = TESTS.flatMap(({ path, text }) => importsOf(join('test', path),
 
 /** A folder of the core, or a file that lies in src/ itself, by its name. */
 type Folder =
-  | 'answers'
   | 'archive'
   | 'base'
   | 'build'
@@ -39,7 +38,6 @@ type Folder =
  */
 const MAY_IMPORT: Record<Folder, readonly string[]> = {
   base: [],
-  answers: ['base', 'cli/output.ts'],
   config: ['base'],
   upstream: ['base', 'config/proxies.ts', 'config/secret-files.ts'],
   store: ['base'],

@@ -9,7 +9,7 @@ import {
   linkValue,
   textValue,
   timeValue,
-} from '../../answers/answer.ts'
+} from './answers/answer.ts'
 import { RESOURCES } from '../../base/domain/resources.ts'
 import { readText, resolveField } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'

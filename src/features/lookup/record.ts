@@ -10,7 +10,7 @@ import {
   linkValue,
   textValue,
   timeValue,
-} from '../../answers/answer.ts'
+} from './answers/answer.ts'
 import { readOrigin } from '../../server/http/origin.ts'
 import { describeAffected, describeSeverity } from '../../server/lookup/affected.ts'
 import { datesInWords } from '../../server/lookup/dates.ts'

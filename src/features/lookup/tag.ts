@@ -8,7 +8,7 @@ import {
   codeValue,
   linkValue,
   textValue,
-} from '../../answers/answer.ts'
+} from './answers/answer.ts'
 import { type ArtifactSignature, plainResult, signatureText } from '../../base/domain/artifacts/signature.ts'
 import { type DocumentKind, RESOURCES } from '../../base/domain/resources.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'

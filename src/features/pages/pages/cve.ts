@@ -7,7 +7,7 @@ import {
   codeValue,
   linkValue,
   textValue,
-} from '../../../answers/answer.ts'
+} from '../../lookup/answers/answer.ts'
 import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { clip, counted } from '../../../base/text.ts'
@@ -27,7 +27,7 @@ import { patchesTable } from '../../lookup/list-answers.ts'
 import { removedNotices, tagsPart } from '../../lookup/record.ts'
 import type { FoundRecord } from '../../lookup/search.ts'
 import type { Block } from '../blocks.ts'
-import { link } from '../../../answers/cells.ts'
+import { link } from '../../lookup/answers/cells.ts'
 import { answerBlocks, listBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 import { readListPage } from './list-page.ts'

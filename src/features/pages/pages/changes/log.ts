@@ -4,7 +4,7 @@ import { type LeftReads, leftRecords } from '../../../../store/changes/left.ts'
 import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
 import { createTagNames, labelOfPath } from '../../../../server/lookup/tag-names.ts'
 import type { NamedChange } from '../../../lookup/change-tables.ts'
-import { grouped } from '../../../../answers/cells.ts'
+import { grouped } from '../../../lookup/answers/cells.ts'
 import type { Reads } from '../../../../store/reads.ts'
 import { type PageCall, choiceOf } from '../../page.ts'
 

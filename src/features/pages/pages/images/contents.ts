@@ -6,8 +6,8 @@ import type { InputSbom, SbomComponent } from '../../../../documents/sboms/sbom.
 import type { StatedWords } from '../../../../documents/vex/statement.ts'
 import { readVexDocuments } from '../../../../documents/vex/statements.ts'
 import type { Block } from '../../blocks.ts'
-import type { Tone } from '../../../../answers/answer.ts'
-import { type Cell, code, grouped, link, plain, state, withTimes } from '../../../../answers/cells.ts'
+import type { Tone } from '../../../lookup/answers/answer.ts'
+import { type Cell, code, grouped, link, plain, state, withTimes } from '../../../lookup/answers/cells.ts'
 import { type PageCall, numberOf, parameter } from '../../page.ts'
 import type { ShownArtifact, ShownDocument } from './artifacts.ts'
 

@@ -1,5 +1,5 @@
-import { csvField } from '../base/text.ts'
-import { toIso } from '../base/time.ts'
+import { csvField } from '../../../base/text.ts'
+import { toIso } from '../../../base/time.ts'
 import { type Table, type Value, columnsOf, listOf } from './answer.ts'
 
 /** Returns a table as lines of a CSV: all columns, times in ISO 8601, digests as a whole, several values behind semicolons. */

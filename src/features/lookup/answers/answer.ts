@@ -1,6 +1,6 @@
-import type { SourceName } from '../base/domain/sources.ts'
-import { textOfJson } from '../base/json/objects.ts'
-import { clip } from '../base/text.ts'
+import type { SourceName } from '../../../base/domain/sources.ts'
+import { textOfJson } from '../../../base/json/objects.ts'
+import { clip } from '../../../base/text.ts'
 
 /**
  * An answer for people, made once by the module that knows it; `terminal.ts` and `html.ts` print it. Its texts are data: a printer

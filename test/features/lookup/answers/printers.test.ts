@@ -8,9 +8,9 @@ import {
   linkValue,
   textValue,
   timeValue,
-} from '../../src/answers/answer.ts'
-import { type AnswerBlock, htmlBlocks } from '../../src/answers/html.ts'
-import { terminalLines } from '../../src/answers/terminal.ts'
+} from '../../../../src/features/lookup/answers/answer.ts'
+import { type AnswerBlock, htmlBlocks } from '../../../../src/features/lookup/answers/html.ts'
+import { terminalLines } from '../../../../src/features/lookup/answers/terminal.ts'
 
 const NOW = Date.UTC(2026, 6, 1, 1)
 const HOSTILE = '<b>\u001b[2J\u202e\nSHA-256 forged'

@@ -1,6 +1,6 @@
-import { clip } from '../base/text.ts'
+import { clip } from '../../../base/text.ts'
 import type { Tone } from './answer.ts'
-import { textOfJson } from '../base/json/objects.ts'
+import { textOfJson } from '../../../base/json/objects.ts'
 
 /** A value on a page: a text, perhaps with a link. */
 export interface Cell {

@@ -1,4 +1,4 @@
-import { table, timeOf, visible } from '../cli/output.ts'
+import { table, timeOf, visible } from '../../../cli/output.ts'
 import {
   type Answer,
   type Column,
