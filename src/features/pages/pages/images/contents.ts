@@ -1,6 +1,6 @@
 import { clip, nounOf } from '../../../../base/text.ts'
 import type { Unreadable } from '../../documents/read.ts'
-import { type Material, type Provenance, readProvenance } from '../../../../documents/provenance.ts'
+import { type Material, type Provenance, readProvenance } from '../../documents/provenance.ts'
 import { readSboms } from '../../../../documents/sboms/read.ts'
 import type { InputSbom, SbomComponent } from '../../../../documents/sboms/sbom.ts'
 import type { StatedWords } from '../../../../documents/vex/statement.ts'

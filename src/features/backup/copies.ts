@@ -1,4 +1,4 @@
-import { type DatabaseKind, type Db, databasePath, openWriter } from './open.ts'
+import { type DatabaseKind, type Db, databasePath, openWriter } from '../../store/database/open.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { makeFile } from '../../base/files.ts'
 import { closing } from '../../base/closing.ts'

@@ -1,9 +1,9 @@
-import { jsonTextOf } from '../../base/json/objects.ts'
+import { jsonTextOf } from '../../../base/json/objects.ts'
 import { type Asked, type OsvRecord, type Uncompared, askVersion, concerns } from './affected.ts'
-import type { Steps } from '../../base/pacing.ts'
-import type { Query } from './query.ts'
-import { sha256Of } from '../../base/digest.ts'
-import { MirrorError } from '../../base/errors.ts'
+import type { Steps } from '../../../base/pacing.ts'
+import type { Query } from '../../../documents/records/query.ts'
+import { sha256Of } from '../../../base/digest.ts'
+import { MirrorError } from '../../../base/errors.ts'
 
 /** Where a search looks: one snapshot's index of packages and its records. */
 export interface QuerySource {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { MirrorError } from '../errors.ts'
+import { MirrorError } from '../../../base/errors.ts'
 
 /** Why the lines of a gzip stream cannot be read: one has no end within the bound, the last has none, or the stream fails. */
 export type LineFault = 'endless' | 'cut' | { readonly cause: unknown }

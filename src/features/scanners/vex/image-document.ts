@@ -1,8 +1,8 @@
-import { sha256Hex } from '../../base/digest.ts'
-import { stampOf } from '../../base/time.ts'
+import { sha256Hex } from '../../../base/digest.ts'
+import { stampOf } from '../../../base/time.ts'
 import { type AskedImage, type ImageStatement, countingStatements } from './image-statements.ts'
-import { imagePurl } from './images.ts'
-import { plainId, rulesOut } from './statement.ts'
+import { imagePurl } from '../../../documents/vex/images.ts'
+import { plainId, rulesOut } from '../../../documents/vex/statement.ts'
 
 /** Justifications of CycloneDX in the words of OpenVEX. */
 const JUSTIFICATIONS: ReadonlyMap<string, string> = new Map([

@@ -1,7 +1,7 @@
-import { type VexDocument, tagsBelieving } from '../../store/catalog/vex.ts'
-import { datedBy, latestAt, statedId } from './apply.ts'
-import { productsNamed } from './coverage.ts'
-import type { ListedImage } from './images.ts'
+import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
+import { datedBy, latestAt, statedId } from '../../../documents/vex/apply.ts'
+import { productsNamed } from '../../../documents/vex/coverage.ts'
+import type { ListedImage } from '../../../documents/vex/images.ts'
 import {
   type ProductName,
   isCovered,
@@ -12,9 +12,9 @@ import {
   readProductName,
   readProductNames,
   withoutTag,
-} from './products.ts'
-import { NO_TAG, createRuling, isLater } from './rule.ts'
-import { type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
+} from '../../../documents/vex/products.ts'
+import { NO_TAG, createRuling, isLater } from '../../../documents/vex/rule.ts'
+import { type Statement, type VexName, type VexProduct, rulesOut } from '../../../documents/vex/statement.ts'
 
 /** The images that statements are collected about. */
 export interface AskedImage {

@@ -1,4 +1,4 @@
-import { type Slice, skipColon, skipComma, skipSpace, skipString, skipValue } from './slices.ts'
+import { type Slice, skipColon, skipComma, skipSpace, skipString, skipValue } from '../../base/json/slices.ts'
 
 const OPEN = 0x7b
 const CLOSE = 0x7d

@@ -1,5 +1,5 @@
-import { type ServedPin, snapshotStamp } from './pin.ts'
-import type { PinnedReads } from './reads.ts'
+import { type ServedPin, snapshotStamp } from '../../store/pin.ts'
+import type { PinnedReads } from '../../store/reads.ts'
 
 /** Reads whose pin moves only to a state that was released. */
 export interface GatedReads extends PinnedReads {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { countingStatements, statementsAbout } from '../../../src/documents/vex/image-statements.ts'
-import { readStatements } from '../../../src/documents/vex/statements.ts'
+import { countingStatements, statementsAbout } from '../../../../src/features/scanners/vex/image-statements.ts'
+import { readStatements } from '../../../../src/documents/vex/statements.ts'
 
 const NOW = Date.parse('2026-07-01T00:00:00Z')
 const D = `sha256:${'d'.repeat(64)}`

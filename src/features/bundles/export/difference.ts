@@ -1,6 +1,12 @@
-import type { SourceName } from '../../base/domain/sources.ts'
-import type { CarriedReader } from './reader.ts'
-import { type CarriedRow, compareRows, ROW_KINDS, type RowKind, type SummaryRow } from './rows.ts'
+import type { SourceName } from '../../../base/domain/sources.ts'
+import type { CarriedReader } from '../../../store/replication/reader.ts'
+import {
+  type CarriedRow,
+  compareRows,
+  ROW_KINDS,
+  type RowKind,
+  type SummaryRow,
+} from '../../../store/replication/rows.ts'
 import { type SummaryLines, lineOfRow, parseLine } from './summary.ts'
 
 /** A row that differs from at least one of the compared states; `row` null: it does not exist any more. */

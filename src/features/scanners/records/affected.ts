@@ -1,11 +1,11 @@
-import { isMeant } from '../../base/identity/meant.ts'
-import { normalName } from '../../base/identity/names.ts'
-import { type Ecosystem, findEcosystem, openVersion } from '../../base/versions/ecosystems.ts'
-import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
-import { type VersionOrder, numbersInTag } from '../../base/versions/order.ts'
-import type { Steps } from '../../base/pacing.ts'
+import { isMeant } from '../../../base/identity/meant.ts'
+import { normalName } from '../../../base/identity/names.ts'
+import { type Ecosystem, findEcosystem, openVersion } from '../../../base/versions/ecosystems.ts'
+import { type Fields, eachObject, fieldsOf, isObject } from '../../../base/json/objects.ts'
+import { type VersionOrder, numbersInTag } from '../../../base/versions/order.ts'
+import type { Steps } from '../../../base/pacing.ts'
 import { type BuildVerdict, compareBuilds } from './builds.ts'
-import { orderOfType } from '../../base/versions/semver.ts'
+import { orderOfType } from '../../../base/versions/semver.ts'
 
 /** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
 export interface OsvRecord {

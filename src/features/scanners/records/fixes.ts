@@ -1,9 +1,9 @@
-import { type Fields, eachObject } from '../../base/json/objects.ts'
-import type { Steps } from '../../base/pacing.ts'
+import { type Fields, eachObject } from '../../../base/json/objects.ts'
+import type { Steps } from '../../../base/pacing.ts'
 import { type Asked, type OsvRecord, createPace, isAffected, orderFor } from './affected.ts'
-import { type Severity, severityOf } from './severity.ts'
-import type { VersionOrder } from '../../base/versions/order.ts'
-import { orderOfType } from '../../base/versions/semver.ts'
+import { type Severity, severityOf } from '../../../documents/records/severity.ts'
+import type { VersionOrder } from '../../../base/versions/order.ts'
+import { orderOfType } from '../../../base/versions/semver.ts'
 
 /** What a record says about a package whose version it affects. */
 interface Remedy {

@@ -1,8 +1,8 @@
-import type { InputSbom } from '../sboms/sbom.ts'
-import type { VexReader } from '../../store/catalog/vex.ts'
-import type { JudgedImage } from './apply.ts'
-import { type CatalogReads, imageNames, tagsOfDigest } from './images.ts'
-import { readProductName } from './products.ts'
+import type { InputSbom } from '../../../documents/sboms/sbom.ts'
+import type { VexReader } from '../../../store/catalog/vex.ts'
+import type { JudgedImage } from '../../../documents/vex/apply.ts'
+import { type CatalogReads, imageNames, tagsOfDigest } from '../../../documents/vex/images.ts'
+import { readProductName } from '../../../documents/vex/products.ts'
 
 interface SbomReads {
   readonly reads: { readonly catalog: CatalogReads }

@@ -7,10 +7,10 @@ import {
   type VersionVerdict,
   askVersion,
   concerns as judge,
-} from '../../../src/documents/records/affected.ts'
-import { isMeant } from '../../../src/base/identity/meant.ts'
-import { findEcosystem } from '../../../src/base/versions/ecosystems.ts'
-import { bothTest, LONG, test } from '../../support/tables.ts'
+} from '../../../../src/features/scanners/records/affected.ts'
+import { isMeant } from '../../../../src/base/identity/meant.ts'
+import { findEcosystem } from '../../../../src/base/versions/ecosystems.ts'
+import { bothTest, LONG, test } from '../../../support/tables.ts'
 
 /** To its end, whatever steps it takes. */
 function verdictOn(record: OsvRecord, asked: Asked, vendor?: string): VersionVerdict {

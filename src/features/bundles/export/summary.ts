@@ -1,12 +1,19 @@
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { createGzip, gzip, gzipSync } from 'node:zlib'
-import { MirrorError, messageOf } from '../../base/errors.ts'
-import { type LineFault, eachGzipLines } from '../../base/gzip/lines.ts'
-import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
-import type { CarriedReader } from './reader.ts'
-import { type CarriedRow, type RowKind, type SummaryRow, ROW_KINDS, compareRows, createStateDigest } from './rows.ts'
-import { isSha256Hex } from '../../base/digest.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { type LineFault, eachGzipLines } from '../format/lines.ts'
+import { SOURCES, type SourceName } from '../../../base/domain/sources.ts'
+import type { CarriedReader } from '../../../store/replication/reader.ts'
+import {
+  type CarriedRow,
+  type RowKind,
+  type SummaryRow,
+  ROW_KINDS,
+  compareRows,
+  createStateDigest,
+} from '../../../store/replication/rows.ts'
+import { isSha256Hex } from '../../../base/digest.ts'
 
 /** A source in a summary. Times in Unix milliseconds. */
 export interface SummarySource {

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest'
-import { readQuestion } from '../../../src/documents/records/query.ts'
-import { type ResultPage, type PageBounds, type QuerySource, search } from '../../../src/documents/records/search.ts'
+import { readQuestion } from '../../../../src/documents/records/query.ts'
+import {
+  type ResultPage,
+  type PageBounds,
+  type QuerySource,
+  search,
+} from '../../../../src/features/scanners/records/search.ts'
 
 /** A source of npm records by id; the ecosystems and names that it is asked for are not looked at. */
 function sourceOf(records: Readonly<Record<string, object | string>>): QuerySource {

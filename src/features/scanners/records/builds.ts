@@ -1,6 +1,6 @@
-import { type Fields, eachObject } from '../../base/json/objects.ts'
-import { rpmOrder } from '../../base/versions/rpm.ts'
-import type { VersionOrder } from '../../base/versions/order.ts'
+import { type Fields, eachObject } from '../../../base/json/objects.ts'
+import { rpmOrder } from '../../../base/versions/rpm.ts'
+import type { VersionOrder } from '../../../base/versions/order.ts'
 
 /** A version of rpm, and the stream of the module that it was built for, such as `nodejs:18`; null: it is not known. */
 interface Build {

@@ -1,6 +1,6 @@
-import { type Fields, eachObject, fieldsOf, textOfJson } from '../base/json/objects.ts'
-import { refuseManyValues } from '../base/json/values.ts'
-import { type Opening, documentsIn, predicateOf, statementsIn } from './envelopes.ts'
+import { type Fields, eachObject, fieldsOf, textOfJson } from '../../../base/json/objects.ts'
+import { refuseManyValues } from '../../../base/json/values.ts'
+import { type Opening, documentsIn, predicateOf, statementsIn } from '../../../documents/envelopes.ts'
 
 /** Something that went into a build, or came out of it. */
 export interface Material {
