@@ -1,8 +1,8 @@
 import { MirrorError } from '../../base/errors.ts'
-import { type ApiKeysApi, apiKeysApi } from '../../upstream/service-api.ts'
+import { type ApiKeysApi, apiKeysApi } from './service-api.ts'
 import { type SecretOptions, writeSecret } from './secret-output.ts'
 import { type ServiceCommandOptions, named, printItem, printItems, withSession } from './session.ts'
-import { print } from '../context.ts'
+import { print } from '../../cli/context.ts'
 
 /** Options of `patchmirror api-keys create`. */
 interface CreateApiKeyOptions extends SecretOptions {

@@ -3,12 +3,12 @@ import type { Config } from '../../config/schema.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { withoutSecrets } from '../../sync/catalog/lists/items.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
-import type { Item } from '../../upstream/service-answer.ts'
+import type { Item } from './service-answer.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import { type UpstreamSurface, createUpstream } from '../../upstream/surfaces.ts'
 import { VERSION } from '../../base/version.ts'
-import { type GlobalOptions, SERVICE_FILES, print, settings, stoppable, warn } from '../context.ts'
-import { table } from '../output.ts'
+import { type GlobalOptions, SERVICE_FILES, print, settings, stoppable, warn } from '../../cli/context.ts'
+import { table } from '../../cli/output.ts'
 
 /** Options of every command that asks the service. */
 export interface ServiceCommandOptions extends GlobalOptions {

@@ -1,8 +1,8 @@
 import { messageOf } from '../../base/errors.ts'
-import type { Item, Made } from '../../upstream/service-answer.ts'
-import { type SecretFile, createSecretFile } from '../secret-file.ts'
+import type { Item, Made } from './service-answer.ts'
+import { type SecretFile, createSecretFile } from '../../cli/secret-file.ts'
 import { type ServiceCommandOptions, printItem } from './session.ts'
-import { print, warn } from '../context.ts'
+import { print, warn } from '../../cli/context.ts'
 
 /** Options of commands that receive a secret once. */
 export interface SecretOptions extends ServiceCommandOptions {

@@ -1,6 +1,6 @@
-import { isObject } from '../base/json/objects.ts'
-import { MirrorError } from '../base/errors.ts'
-import { bareName } from '../base/json/field-names.ts'
+import { isObject } from '../../base/json/objects.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { bareName } from '../../base/json/field-names.ts'
 
 /** An object in the service's own form; its fields are not fixed. */
 export type Item = Readonly<Record<string, unknown>>

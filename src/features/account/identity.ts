@@ -1,6 +1,6 @@
-import { accountApi, fetchUsers } from '../../upstream/service-api.ts'
+import { accountApi, fetchUsers } from './service-api.ts'
 import { type ServiceCommandOptions, printItem, printItems, withSession } from './session.ts'
-import { print } from '../context.ts'
+import { print } from '../../cli/context.ts'
 
 /** `patchmirror whoami`: the account behind upstream's credential, and its organization. */
 export async function whoamiCommand(options: ServiceCommandOptions): Promise<number> {

@@ -1,11 +1,12 @@
-import { withReads } from '../../store/reads.ts'
-import { MirrorError } from '../../base/errors.ts'
-import { secretFilePath } from '../../config/kinds/webhooks.ts'
-import type { Config } from '../../config/schema.ts'
-import { type Item, itemIdOf } from '../../upstream/service-answer.ts'
-import { type Tested, type WebhooksApi, webhooksApi } from '../../upstream/service-api.ts'
-import { readKeptSecrets, withSecretKeeper } from './secrets.ts'
-import type { Session } from '../../upstream/http/session.ts'
+import { withReads } from '../../../store/reads.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { secretFilePath } from '../../../config/kinds/webhooks.ts'
+import type { Config } from '../../../config/schema.ts'
+import { type Item, itemIdOf } from '../service-answer.ts'
+import { type Tested, type WebhooksApi, webhooksApi } from '../service-api.ts'
+import { readKeptSecrets } from '../../../cli/webhooks/secrets.ts'
+import { withSecretKeeper } from './secrets.ts'
+import type { Session } from '../../../upstream/http/session.ts'
 import {
   type AskWithin,
   type ServiceCommandOptions,
@@ -15,9 +16,9 @@ import {
   printItem,
   printItems,
   withSession,
-} from '../service/session.ts'
-import { print, warn } from '../context.ts'
-import { timeOf } from '../output.ts'
+} from '../session.ts'
+import { print, warn } from '../../../cli/context.ts'
+import { timeOf } from '../../../cli/output.ts'
 
 /** What the messages name as the place to look. */
 export const LIST = 'webhooks list'

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { deliveryStateIn, itemIdOf, itemIn, itemListOf, secretIn, textOf } from '../../src/upstream/service-answer.ts'
+import {
+  deliveryStateIn,
+  itemIdOf,
+  itemIn,
+  itemListOf,
+  secretIn,
+  textOf,
+} from '../../../src/features/account/service-answer.ts'
 
 const URL = 'https://hooks.example.com/-/webhooks'
 const ID = '8f14e45f-ceea-467f-a0e6-6b4b4c5d6e7f'

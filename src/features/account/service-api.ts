@@ -1,10 +1,10 @@
-import { isObject, jsonTextOf, parseExactly } from '../base/json/objects.ts'
-import { MirrorError } from '../base/errors.ts'
-import { counted } from '../base/text.ts'
+import { isObject, jsonTextOf, parseExactly } from '../../base/json/objects.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { counted } from '../../base/text.ts'
 import { type DeliveryState, type Item, type Made, deliveryStateIn, itemIn, secretIn } from './service-answer.ts'
-import { type Session, pathAsked } from './http/session.ts'
-import type { Method } from './http/transport.ts'
-import { collectList } from './lists/collect.ts'
+import { type Session, pathAsked } from '../../upstream/http/session.ts'
+import type { Method } from '../../upstream/http/transport.ts'
+import { collectList } from '../../upstream/lists/collect.ts'
 
 /** Properties of a new key; the service chooses those that are absent. */
 interface NewApiKey {

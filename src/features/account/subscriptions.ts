@@ -1,7 +1,7 @@
 import { MirrorError } from '../../base/errors.ts'
-import { type SubscriptionsApi, subscriptionsApi } from '../../upstream/service-api.ts'
+import { type SubscriptionsApi, subscriptionsApi } from './service-api.ts'
 import { type ServiceCommandOptions, named, printItem, printItems, withSession } from './session.ts'
-import { print } from '../context.ts'
+import { print } from '../../cli/context.ts'
 
 /** Options of `patchmirror subscriptions add`: ids of what to subscribe to. */
 interface AddOptions extends ServiceCommandOptions {
