@@ -94,14 +94,13 @@ async function writeAndPublish(
 ): Promise<PublishedRecords | Refusal> {
   const { store } = context
   const { approval, guard, draft } = deciding
-  const wasDirty = store.osv.hasDirtyParts()
   const missing = await writeChanges(context, deciding, listed.index, plan, fetched)
   guard.remove(plan.removed, approval.allowsRemovals(listed.index.sha256))
   const verdict = guard.verdict()
   if (verdict !== null && !approval.admits(verdict))
     return { state: 'refused', sha256: verdict.identity, reason: approval.explain(verdict.refusal ?? '') }
   const last = store.changes.lastLogged()
-  await publishOsv(context, approval, listed, missing, draft, wasDirty)
+  await publishOsv(context, approval, listed, missing, draft)
   return { state: 'committed', missing, doubts: guard.account(verdict, last) }
 }
 
@@ -134,8 +133,7 @@ async function writeChanges(
 
 /**
  * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams (an
- * ordinary sync patches the published one, unless it differed from the store when the transaction began: `wasDirty`), and the
- * proof that index ids = stored ids = archive members. Throws `proof` when they differ.
+ * ordinary sync patches the published one), and the proof that index ids = stored ids = archive members. Throws `proof` when they differ.
  */
 async function publishOsv(
   context: SyncContext,
@@ -143,7 +141,6 @@ async function publishOsv(
   listed: ListedIndex,
   missing: ReadonlyMap<string, string>,
   draft: Draft | null,
-  wasDirty: boolean,
 ): Promise<void> {
   const { store, config, kind, full } = context
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
@@ -165,9 +162,8 @@ async function publishOsv(
     if (built.members !== stored || stored !== listedIds) throw unproven(listedIds, stored, built.members)
     replaceSnapshot(context, approval, listed, { whole, served, built, upstream })
   }
-  const listWritten = () => (wasDirty ? null : store.osv.listWritten())
   const patched = isPatchable
-    ? await patchArchive(store.osv, dir, { get: isListed, find: isListedName, written: listWritten() }, publish)
+    ? await patchArchive(store.osv, dir, { get: isListed, find: isListedName }, publish)
     : null
   const { file, members } =
     patched ??
