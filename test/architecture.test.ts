@@ -67,7 +67,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   '@sigstore/protobuf-specs': ['documents/signatures/sigstore.ts'],
   '@sigstore/verify': ['documents/signatures/sigstore.ts'],
   '@sinclair/typebox': ['base/schema.ts'],
-  'adm-zip': ['archive/zip/small.ts'],
+  'adm-zip': ['features/scanners/small-archive.ts'],
   'better-sqlite3': ['store/database/sqlite.ts'],
   'cli-progress': ['cli/progress.ts'],
   commander: ['cli/program.ts'],

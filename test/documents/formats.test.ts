@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { readProvenance as readProvenances } from '../../src/features/pages/documents/provenance.ts'
 import { readSboms } from '../../src/documents/sboms/read.ts'
 import { readStatements, readVexDocuments } from '../../src/documents/vex/statements.ts'
-import { describeAffected } from '../../src/server/lookup/affected.ts'
+import { describeAffected } from '../../src/features/lookup/reads/affected.ts'
 import { longTest, test } from '../support/tables.ts'
 
 const REAL_VEX = '../shared/data/vex'

@@ -1,6 +1,6 @@
 import type { Table } from './answers/answer.ts'
 import { terminalLines } from './answers/terminal.ts'
-import { type ListPage, parseListPage } from '../../server/reading/list-page.ts'
+import { type ListPage, parseListPage } from './reads/list-page.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
 import { readText } from '../../base/json/field-names.ts'

@@ -1,5 +1,5 @@
-import { clip } from '../../base/text.ts'
-import { type Fields, eachObject, fieldsOf, textOfJson } from '../../base/json/objects.ts'
+import { clip } from '../../../base/text.ts'
+import { type Fields, eachObject, fieldsOf, textOfJson } from '../../../base/json/objects.ts'
 
 /** Ranges, and fixed versions, of one package that are described; others are counted. */
 const MOST_RANGES = 20

@@ -1,10 +1,10 @@
-import { TAGS } from '../../base/domain/resources.ts'
-import { plainRepository } from '../../base/domain/image-reference.ts'
-import { readText } from '../../base/json/field-names.ts'
-import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
-import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS, TAG_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
-import { type Fields, fieldsOf } from '../../base/json/objects.ts'
-import type { Reads } from '../../store/reads.ts'
+import { TAGS } from '../../../base/domain/resources.ts'
+import { plainRepository } from '../../../base/domain/image-reference.ts'
+import { readText } from '../../../base/json/field-names.ts'
+import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
+import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS, TAG_NAME_FIELDS } from '../../../base/json/forms/listed-names.ts'
+import { type Fields, fieldsOf } from '../../../base/json/objects.ts'
+import type { Reads } from '../../../store/reads.ts'
 
 /** Returns the repository of an image, as its tags are listed under; null where it names none. */
 export function repositoryOfImage(item: Fields): string | null {

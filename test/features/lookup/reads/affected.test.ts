@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeAffected, describeSeverity } from '../../../src/server/lookup/affected.ts'
+import { describeAffected, describeSeverity } from '../../../../src/features/lookup/reads/affected.ts'
 
 test('a fix that only one of many ranges names is named, and what is left out is counted', () => {
   const open = Array.from({ length: 24 }, (_, at) => ({ type: 'SEMVER', events: [{ introduced: `${at}.0.0` }] }))

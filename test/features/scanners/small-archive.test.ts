@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { createContentZip } from '../../../src/archive/zip/small.ts'
-import { type NamedContent, pack } from './archives.ts'
+import { createContentZip } from '../../../src/features/scanners/small-archive.ts'
+import { type NamedContent, pack } from '../../archive/zip/archives.ts'
 import { longTest, test } from '../../support/tables.ts'
 
 const REAL = new URL('../../../../shared/data/vex/', import.meta.url).pathname

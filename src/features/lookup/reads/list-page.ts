@@ -1,11 +1,11 @@
-import { MirrorError } from '../../base/errors.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import type { Frame } from '../../base/json/envelope.ts'
-import { type Fields, fieldsOf } from '../../base/json/objects.ts'
-import { elementsOf, locate, sliceText, valueAt } from '../../base/json/slices.ts'
-import { describeIncomplete } from '../../store/catalog/completeness.ts'
-import type { Reads } from '../../store/reads.ts'
-import type { ReadReply } from './request.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { canonicalPath } from '../../../base/domain/path-templates.ts'
+import type { Frame } from '../../../base/json/envelope.ts'
+import { type Fields, fieldsOf } from '../../../base/json/objects.ts'
+import { elementsOf, locate, sliceText, valueAt } from '../../../base/json/slices.ts'
+import { describeIncomplete } from '../../../store/catalog/completeness.ts'
+import type { Reads } from '../../../store/reads.ts'
+import type { ReadReply } from '../../../server/reading/request.ts'
 
 /** A page of a list, taken out of upstream's envelope. */
 export interface ListPage {

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import { deflate } from '../../base/gzip/member.ts'
-import { type ZipMember, createZipWriter } from './writer.ts'
+import { type ZipMember, createZipWriter } from '../../archive/zip/writer.ts'
 
 /** Limits of an archive that adm-zip writes: its members are in memory, and it counts up to 65,535 of them. */
 interface SmallLimits {
