@@ -1,4 +1,5 @@
 import type { Feature } from './daemon/feature.ts'
+import { account } from './features/account/feature.ts'
 import { backup } from './features/backup/feature.ts'
 import { bundles } from './features/bundles/feature.ts'
 import { changes } from './features/changes/feature.ts'
@@ -18,6 +19,7 @@ import { scanners } from './features/scanners/feature.ts'
  * the features that need it: what is left is a mirror without that feature.
  */
 export const FEATURES: readonly Feature[] = [
+  account,
   relay,
   scanners,
   lookup,

@@ -17,7 +17,6 @@ const OF_TESTS = TESTS.flatMap(({ path, text }) => importsOf(join('test', path),
 
 /** A folder of the core, or a file that lies in src/ itself, by its name. */
 type Folder =
-  | 'answers'
   | 'archive'
   | 'base'
   | 'build'
@@ -39,7 +38,6 @@ type Folder =
  */
 const MAY_IMPORT: Record<Folder, readonly string[]> = {
   base: [],
-  answers: ['base', 'cli/output.ts'],
   config: ['base'],
   upstream: ['base', 'config/proxies.ts', 'config/secret-files.ts'],
   store: ['base'],
@@ -69,7 +67,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   '@sigstore/protobuf-specs': ['documents/signatures/sigstore.ts'],
   '@sigstore/verify': ['documents/signatures/sigstore.ts'],
   '@sinclair/typebox': ['base/schema.ts'],
-  'adm-zip': ['archive/zip/small.ts'],
+  'adm-zip': ['features/scanners/small-archive.ts'],
   'better-sqlite3': ['store/database/sqlite.ts'],
   'cli-progress': ['cli/progress.ts'],
   commander: ['cli/program.ts'],

@@ -63,9 +63,7 @@ export function createDraft(store: Pick<OsvReader, 'eachContent'>, dir: string, 
     begin,
     /** Adds a record without reading the store. */
     add: (record: DraftRecord): void => add(memberOf(record)),
-    /** Adds a member of another archive, whose bytes the caller has proved. Throws `proof` for a record that is not `expected`. */
-    addMember: addExpected,
-    /** Adds the stored records from `from` (inclusive) to `before` (exclusive; null: the end). Throws `proof` as `addMember`. */
+    /** Adds the stored records from `from` (inclusive) to `before` (exclusive; null: the end). Throws `proof` for one that is not `expected`. */
     addStored: (from: string, before: string | null): void => eachStored(store.eachContent(from, before), addExpected),
     end,
     /** Copies parts unchanged from another archive, which is open for reading. Returns the bytes of their entries. */

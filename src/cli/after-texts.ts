@@ -1,19 +1,4 @@
 /** Text of a help page, below the list of options. */
-export const REGISTER = `
-The secret goes into webhook-secrets.json in data.dir, which a running mirror
-reads at once; that the file can be written is tried before the service is asked. With
---out it goes into a new file of its own, for a receiver elsewhere. Exit
-status 1: the secret could not be kept (it is shown then), or the test that
---test-tag asked for failed.
-`
-/** Text of a help page, below the list of options. */
-export const ROTATE = `
-Registers a new subscription like the old one; both secrets are accepted. When
-the test event comes through, the old subscription is deleted, and its secret
-is accepted for four more days, for what the service still tries to deliver.
-Otherwise (exit status 1) both stay until "rotate ID --finish".
-`
-/** Text of a help page, below the list of options. */
 export const CONFIG = `
 Exit status of --check: 2 for any problem. --reload does what SIGHUP does, and
 says what is in force and what needs a restart.

@@ -1,7 +1,6 @@
 import type { Feature } from '../daemon/feature.ts'
 import { CONFIG_VERBS } from './verbs/administration.ts'
 import { KEY_VERBS, MIRROR_VERBS } from './verbs/mirror.ts'
-import { SERVICE_VERBS } from './verbs/service.ts'
 import { SECTIONS, type Verb, type VerbPart, type Verbs } from './verbs/verb.ts'
 import { WEBHOOK_VERBS } from './verbs/webhooks.ts'
 
@@ -23,8 +22,10 @@ const PROGRAM_VERBS: readonly Verb[] = [
 const CORE: Verbs = {
   run: [...MIRROR_VERBS, ...CONFIG_VERBS],
   keep: KEY_VERBS,
-  service: [...SERVICE_VERBS, ...WEBHOOK_VERBS, ...PROGRAM_VERBS],
 }
+
+/** Those that stand behind the commands of features. */
+const CORE_LAST: Verbs = { service: [...WEBHOOK_VERBS, ...PROGRAM_VERBS] }
 
 /** A group of the help page with its commands. */
 interface Section {
@@ -34,7 +35,7 @@ interface Section {
 
 /** Returns the commands of the core and of these features by the groups of the help page, in its order. */
 export function sectionsOf(features: readonly Feature[]): readonly Section[] {
-  const all = [CORE, ...features.map(({ verbs = {} }) => verbs)]
+  const all: Verbs[] = [CORE, ...features.map(({ verbs = {} }) => verbs), CORE_LAST]
   return SECTIONS.map((section) => ({ section, verbs: joinedByPath(all.flatMap((verbs) => verbs[section] ?? [])) }))
 }
 

@@ -1,16 +1,11 @@
 import { MirrorError } from '../base/errors.ts'
 import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../base/domain/feed-paths.ts'
 import { type Meta, type RequestPlace, type Validators, isPlain, parseContentRange } from './http/response.ts'
-import { type DocumentAnswer, type PassedAnswer, type PieceReader, confirmsAnother } from './http/document.ts'
+import { type PassedAnswer, type PieceReader, confirmsAnother } from './http/document.ts'
 import { atRoot } from './feeds.ts'
 import type { Session } from './http/session.ts'
 
-/** Fetches the index, `[{id, modified}]`, as bytes, conditionally on the stored validators. */
-export function fetchIndex(session: Session, stored: Validators | null, maxBytes: number): Promise<DocumentAnswer> {
-  return atRoot(session, session.fetchDocument(OSV_INDEX, { maxBytes, stored, gzip: true }))
-}
-
-/** Does the same, and passes the bytes in pieces to the reader that `open` creates. */
+/** Fetches the index, `[{id, modified}]`, conditionally on the stored validators; passes its bytes in pieces to the reader that `open` creates. */
 export function passIndex<R extends PieceReader>(
   session: Session,
   stored: Validators | null,

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { readProvenance as readProvenances } from '../../src/documents/provenance.ts'
+import { readProvenance as readProvenances } from '../../src/features/pages/documents/provenance.ts'
 import { readSboms } from '../../src/documents/sboms/read.ts'
 import { readStatements, readVexDocuments } from '../../src/documents/vex/statements.ts'
-import { describeAffected } from '../../src/server/lookup/affected.ts'
+import { describeAffected } from '../../src/features/lookup/reads/affected.ts'
 import { longTest, test } from '../support/tables.ts'
 
 const REAL_VEX = '../shared/data/vex'

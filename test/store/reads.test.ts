@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { acquireLock } from '../../src/store/database/lock.ts'
-import { gateReads } from '../../src/store/gated-reads.ts'
+import { gateReads } from '../../src/features/fleet/gated-reads.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import { NOW, START, reads, record, snapshot, writes } from './fixtures.ts'
 

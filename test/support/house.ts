@@ -31,7 +31,11 @@ export function countHouse({ sources, own, tests }: House): Row[] {
     ['readers of SBOMs', files(/^export function readSboms\(/m)],
     ['readers of VEX and CSAF', files(/^export function readVexDocuments\(/m)],
     ['models of an answer for people', files(/^export interface Answer\b/m)],
-    ['printers of it', files(/from '\.\/answer\.ts'/, 'answers/') - files(/^export interface Cell\b/m, 'answers/')],
+    [
+      'printers of it',
+      files(/from '\.\/answer\.ts'/, 'features/lookup/answers/') -
+        files(/^export interface Cell\b/m, 'features/lookup/answers/'),
+    ],
     [
       'folders that judge what is wrong with the mirror',
       new Set(judging.map(({ path }) => path.replace(/[^/]*$/, ''))).size,

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect } from 'vitest'
 import { fetchFeed } from '../../src/upstream/feeds.ts'
 import { OSV_INDEX, osvRecordPath } from '../../src/base/domain/feed-paths.ts'
-import { fetchIndex, fetchRecord } from '../../src/upstream/osv.ts'
+import { fetchRecord } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
@@ -15,7 +15,7 @@ describe('a request for a document', () => {
   test('returns its bytes, gzipped or not, with its validators and its date', async () => {
     const service = await sandbox({ now: () => Date.UTC(2026, 4, 1) })
     const { session } = connect(service.url)
-    const answer = await fetchIndex(session, null, MAX)
+    const answer = await fetchFeed(session, OSV_INDEX, null, MAX)
     if (answer.status !== 200) throw new Error(String(answer.status))
     expect(answer.body.equals(service.feed.index())).toBe(true)
     expect(answer.meta).toMatchObject({ contentEncoding: 'gzip', date: Date.UTC(2026, 4, 1) })
@@ -53,10 +53,10 @@ describe('a request for a document', () => {
   test('has the ETag or the date of the stored document, and a 304 confirms it', async () => {
     const service = await sandbox()
     const { session } = connect(service.url)
-    const { meta } = await fetchIndex(session, null, MAX)
-    expect(await fetchIndex(session, meta, MAX)).toMatchObject({ status: 304 })
+    const { meta } = await fetchFeed(session, OSV_INDEX, null, MAX)
+    expect(await fetchFeed(session, OSV_INDEX, meta, MAX)).toMatchObject({ status: 304 })
     const { lastModified } = meta
-    expect(await fetchIndex(session, { etag: null, lastModified }, MAX)).toMatchObject({
+    expect(await fetchFeed(session, OSV_INDEX, { etag: null, lastModified }, MAX)).toMatchObject({
       status: 304,
     })
     const [, byTag, byDate] = service.requests.entries
@@ -64,7 +64,7 @@ describe('a request for a document', () => {
     expect(byTag?.headers['if-modified-since']).toBeUndefined()
     expect(byDate?.headers['if-modified-since']).toBe(lastModified)
     service.feed.change(1)
-    expect(await fetchIndex(session, meta, MAX)).toMatchObject({ status: 200 })
+    expect(await fetchFeed(session, OSV_INDEX, meta, MAX)).toMatchObject({ status: 200 })
   })
 
   test.each([
@@ -80,7 +80,7 @@ describe('a request for a document', () => {
       else response.end('[]')
     })
     const { session } = connect(url)
-    expect(await fetchIndex(session, { etag, lastModified: null }, MAX)).toMatchObject({ status })
+    expect(await fetchFeed(session, OSV_INDEX, { etag, lastModified: null }, MAX)).toMatchObject({ status })
     expect(requests).toHaveLength(status === 304 ? 1 : 2)
   })
 
@@ -89,8 +89,8 @@ describe('a request for a document', () => {
       response.writeHead(304).end()
     })
     const { session } = connect(url)
-    await refusal('upstream_status', fetchIndex(session, null, MAX))
-    await refusal('upstream_status', fetchIndex(session, { etag: null, lastModified: null }, MAX))
+    await refusal('upstream_status', fetchFeed(session, OSV_INDEX, null, MAX))
+    await refusal('upstream_status', fetchFeed(session, OSV_INDEX, { etag: null, lastModified: null }, MAX))
     expect(requests.length).toBe(2)
   })
 
@@ -98,7 +98,7 @@ describe('a request for a document', () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(206, { 'Content-Range': 'bytes 0-1/10' }).end('[]')
     })
-    await refusal('upstream_status', fetchIndex(connect(url).session, null, MAX))
+    await refusal('upstream_status', fetchFeed(connect(url).session, OSV_INDEX, null, MAX))
   })
 
   test('dates an answer without a Date header by the local clock', async () => {
@@ -107,12 +107,12 @@ describe('a request for a document', () => {
       response.end('[]')
     })
     const { session } = connect(url, {}, () => 1_000)
-    expect((await fetchIndex(session, null, MAX)).meta).toMatchObject({ date: 1_000, etag: null })
+    expect((await fetchFeed(session, OSV_INDEX, null, MAX)).meta).toMatchObject({ date: 1_000, etag: null })
   })
 
   test('goes to the configured root of the service, its path included', async () => {
     const { url, requests } = await createOrigin((_request, response) => response.end('[]'))
-    await fetchIndex(connect(`${url}/tenant/a/`).session, null, MAX)
+    await fetchFeed(connect(`${url}/tenant/a/`).session, OSV_INDEX, null, MAX)
     expect(requests[0]?.url).toBe('/tenant/a/external/osv/all.json')
   })
 
@@ -131,7 +131,7 @@ describe('the retry rule', () => {
       const service = await sandbox()
       const fault = service.faults.set(OSV_INDEX, { kind: 'status', status }, { times: 2 })
       const { session } = connect(service.url)
-      expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
+      expect(await fetchFeed(session, OSV_INDEX, null, MAX)).toMatchObject({ status: 200 })
       expect(fault.hits()).toBe(2)
       expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
     },
@@ -151,7 +151,7 @@ describe('the retry rule', () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'status', status })
     const { session } = connect(service.url)
-    const { message } = await refusal(code, fetchIndex(session, null, MAX))
+    const { message } = await refusal(code, fetchFeed(session, OSV_INDEX, null, MAX))
     const isMissing = code === 'upstream_not_found'
     const hint = isMissing ? `; is upstream.apiRoot (${service.url}) the root of the service?` : ''
     expect(message).toBe(`${OSV_INDEX}: upstream answered ${status}${hint}`)
@@ -177,10 +177,10 @@ describe('the retry rule', () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'status', status: 503 })
     const { session } = connect(service.url, { RETRIES: '3' })
-    await refusal('upstream_status', fetchIndex(session, null, MAX))
+    await refusal('upstream_status', fetchFeed(session, OSV_INDEX, null, MAX))
     expect(session.cost).toMatchObject({ requests: 4, retries: 3 })
     const never = connect(service.url, { RETRIES: '0' })
-    await refusal('upstream_status', fetchIndex(never.session, null, MAX))
+    await refusal('upstream_status', fetchFeed(never.session, OSV_INDEX, null, MAX))
     expect(never.session.cost).toMatchObject({ requests: 1, retries: 0 })
   })
 
@@ -188,7 +188,7 @@ describe('the retry rule', () => {
     const service = await sandbox()
     await service.close()
     const { session } = connect(service.url)
-    const { message } = await refusal('upstream_unreachable', fetchIndex(session, null, MAX))
+    const { message } = await refusal('upstream_unreachable', fetchFeed(session, OSV_INDEX, null, MAX))
     expect(message).toContain(`${service.url}${OSV_INDEX}`)
     expect(message).toContain('ECONNREFUSED')
     expect(session.cost).toMatchObject({ requests: 3, bytes: 0, retries: 2 })
@@ -199,7 +199,7 @@ describe('the retry rule', () => {
     service.faults.set(OSV_INDEX, { kind: 'status', status: 500 }, { times: 2 })
     service.faults.set(PATCH_FEED, { kind: 'status', status: 500 }, { times: 2 })
     const { session } = connect(service.url)
-    await fetchIndex(session, null, MAX)
+    await fetchFeed(session, OSV_INDEX, null, MAX)
     await fetchFeed(session, PATCH_FEED, null, MAX)
     expect(session.cost).toMatchObject({ requests: 6, retries: 4 })
     const bodies = service.requests.entries.filter(({ status }) => status === 200)
@@ -220,7 +220,7 @@ describe('Retry-After', () => {
     const soon = new Date(Date.now() - 1000).toUTCString()
     for (const after of ['0', soon]) {
       service.faults.set(OSV_INDEX, waitAsked(after), { times: 1 })
-      expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
+      expect(await fetchFeed(session, OSV_INDEX, null, MAX)).toMatchObject({ status: 200 })
     }
     expect(session.cost.retries).toBe(2)
   })
@@ -233,7 +233,7 @@ describe('Retry-After', () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, waitAsked(after))
     const { session } = connect(service.url, {}, () => Date.UTC(2026, 4, 1))
-    const { message } = await refusal('upstream_status', fetchIndex(session, null, MAX))
+    const { message } = await refusal('upstream_status', fetchFeed(session, OSV_INDEX, null, MAX))
     expect(message).toContain(`asked to wait ${seconds} s`)
     expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
   })
@@ -243,7 +243,7 @@ describe('Retry-After', () => {
     service.faults.set(OSV_INDEX, waitAsked('1'), { times: 1 })
     const { session } = connect(service.url)
     const before = performance.now()
-    await fetchIndex(session, null, MAX)
+    await fetchFeed(session, OSV_INDEX, null, MAX)
     expect(performance.now() - before).toBeGreaterThanOrEqual(999) // a lower bound only: never a race
   })
 
@@ -251,7 +251,7 @@ describe('Retry-After', () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, waitAsked('in a while'), { times: 1 })
     const { session } = connect(service.url)
-    expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
+    expect(await fetchFeed(session, OSV_INDEX, null, MAX)).toMatchObject({ status: 200 })
   })
 })
 
@@ -269,7 +269,7 @@ describe('the deadline', () => {
       LOW_SPEED_SECONDS: '30',
       RETRIES: '1',
     })
-    const { message } = await refusal('upstream_unreachable', fetchIndex(session, null, MAX))
+    const { message } = await refusal('upstream_unreachable', fetchFeed(session, OSV_INDEX, null, MAX))
     expect(message).toContain('no complete answer within 150 ms')
     expect(session.cost.requests).toBe(2)
   })
@@ -282,7 +282,7 @@ describe('the deadline', () => {
       response.on('close', () => clearTimeout(later))
     })
     const { session } = connect(url, { REQUEST_TIMEOUT_MS: '400', RETRIES: '0' })
-    await refusal('upstream_unreachable', fetchIndex(session, null, MAX)) // six hops would end otherwise
+    await refusal('upstream_unreachable', fetchFeed(session, OSV_INDEX, null, MAX)) // six hops would end otherwise
   })
 })
 
@@ -317,7 +317,7 @@ describe('the size cap', () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'gzipBomb', bytes: 100_000_000 })
     const { session } = connect(service.url)
-    const { message } = await refusal('upstream_too_large', fetchIndex(session, null, 1_000_000))
+    const { message } = await refusal('upstream_too_large', fetchFeed(session, OSV_INDEX, null, 1_000_000))
     expect(message).toContain('inflates to more than 1000000 bytes')
     expect(session.cost.requests).toBe(1)
   })
@@ -342,7 +342,7 @@ describe('the content encoding', () => {
     '%s is refused',
     async (encoding) => {
       const { url, requests } = await encoded(encoding, gzipSync('[]'))
-      const { message } = await refusal('upstream_shape', fetchIndex(connect(url).session, null, MAX))
+      const { message } = await refusal('upstream_shape', fetchFeed(connect(url).session, OSV_INDEX, null, MAX))
       expect(message).toContain(`content encoding ${encoding}`)
       expect(requests.length).toBe(1)
     },
@@ -354,7 +354,7 @@ describe('the content encoding', () => {
     turned[20] = (turned[20] ?? 0) ^ 0xff
     for (const body of [turned, sound.subarray(0, -1), sound.subarray(0, 12), Buffer.from('[]')]) {
       const { url } = await encoded('gzip', body)
-      const { message } = await refusal('upstream_shape', fetchIndex(connect(url).session, null, MAX))
+      const { message } = await refusal('upstream_shape', fetchFeed(connect(url).session, OSV_INDEX, null, MAX))
       expect(message).toContain('the gzip body is damaged')
     }
   })
@@ -381,7 +381,10 @@ describe('a redirect', () => {
     const elsewhere = [other.url, `//127.0.0.1:${other.port}/x`, 'http://[', 'ftp://127.0.0.1/x']
     for (const location of elsewhere) {
       service.faults.set(OSV_INDEX, { kind: 'redirect', location }, { times: 1 })
-      const { message } = await refusal('upstream_status', fetchIndex(connect(service.url).session, null, MAX))
+      const { message } = await refusal(
+        'upstream_status',
+        fetchFeed(connect(service.url).session, OSV_INDEX, null, MAX),
+      )
       expect(message).toContain('only redirects within')
       expect(message).toContain('set upstream.apiRoot')
     }
@@ -392,7 +395,7 @@ describe('a redirect', () => {
     const service = await sandbox()
     const fault = service.faults.set(OSV_INDEX, { kind: 'redirect', location: OSV_INDEX })
     const { session } = connect(service.url)
-    const { message } = await refusal('upstream_status', fetchIndex(session, null, MAX))
+    const { message } = await refusal('upstream_status', fetchFeed(session, OSV_INDEX, null, MAX))
     expect(message).toContain('too many redirects')
     expect(fault.hits()).toBe(6)
     expect(session.cost).toMatchObject({ requests: 6, retries: 0 })
@@ -400,7 +403,7 @@ describe('a redirect', () => {
 
   test('without a location is reported as an error of its status', async () => {
     const { url } = await createOrigin((_request, response) => response.writeHead(302).end())
-    const { message } = await refusal('upstream_status', fetchIndex(connect(url).session, null, MAX))
+    const { message } = await refusal('upstream_status', fetchFeed(connect(url).session, OSV_INDEX, null, MAX))
     expect(message).toContain('answered 302')
   })
 })
@@ -411,7 +414,7 @@ describe('the abort signal', () => {
       const service = await sandbox()
       service.faults.set(OSV_INDEX, { kind: 'stall', at, bytes: 5 })
       const { session, stop } = connect(service.url, { REQUEST_TIMEOUT_MS: '20000' })
-      const asked = fetchIndex(session, null, MAX)
+      const asked = fetchFeed(session, OSV_INDEX, null, MAX)
       while (service.requests.count() === 0) await new Promise(setImmediate)
       stop.abort(new Error('shutting down'))
       await expect(asked).rejects.toThrow('shutting down')
@@ -423,7 +426,7 @@ describe('the abort signal', () => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'status', status: 503, headers: { 'Retry-After': '60' } })
     const { session, stop } = connect(service.url)
-    const asked = fetchIndex(session, null, MAX)
+    const asked = fetchFeed(session, OSV_INDEX, null, MAX)
     while (session.cost.retries === 0) await new Promise(setImmediate)
     stop.abort()
     await expect(asked).rejects.toMatchObject({ name: 'AbortError' })
@@ -434,7 +437,7 @@ describe('the abort signal', () => {
     const service = await sandbox()
     const { session, stop } = connect(service.url)
     stop.abort()
-    await expect(fetchIndex(session, null, MAX)).rejects.toMatchObject({ name: 'AbortError' })
+    await expect(fetchFeed(session, OSV_INDEX, null, MAX)).rejects.toMatchObject({ name: 'AbortError' })
     expect(service.requests.count()).toBe(0)
   })
 })
@@ -448,12 +451,12 @@ describe('two sessions of one client', () => {
     const stop = new AbortController()
     const one = client.open(stop.signal)
     const two = client.open(new AbortController().signal)
-    await fetchIndex(one, null, MAX)
+    await fetchFeed(one, OSV_INDEX, null, MAX)
     stop.abort()
-    await expect(fetchIndex(one, null, MAX)).rejects.toMatchObject({ name: 'AbortError' })
-    await fetchIndex(two, null, MAX)
+    await expect(fetchFeed(one, OSV_INDEX, null, MAX)).rejects.toMatchObject({ name: 'AbortError' })
+    await fetchFeed(two, OSV_INDEX, null, MAX)
     expect(two.cost.requests).toBe(1)
     await upstream.close()
-    await refusal('upstream_unreachable', fetchIndex(two, null, MAX))
+    await refusal('upstream_unreachable', fetchFeed(two, OSV_INDEX, null, MAX))
   })
 })

@@ -1,14 +1,4 @@
-import { CENTRAL, LOCAL, OFFSET_AT } from './headers.ts'
-
-/** A member of an archive of this program, as its central directory describes it. */
-interface EntryMember {
-  readonly name: string
-  readonly crc32: number
-  readonly size: number
-  /** Bytes of its stream, and where that begins in the archive. */
-  readonly packed: number
-  readonly stream: number
-}
+import { CENTRAL, OFFSET_AT } from './headers.ts'
 
 /** Calls `use` with the bounds of each member's name, in UTF-8, of `count` entries of a central directory. */
 export function eachName(entries: Buffer, count: number, use: (from: number, to: number) => void): void {
@@ -17,23 +7,6 @@ export function eachName(entries: Buffer, count: number, use: (from: number, to:
     use(at + CENTRAL, at + CENTRAL + entries.readUInt16LE(at + 28))
     at = entryEnd(entries, at)
   }
-}
-
-/** Returns the members of `count` entries; null when one has Zip64 fields. */
-export function listMembers(entries: Buffer, count: number): EntryMember[] | null {
-  const members: EntryMember[] = []
-  for (let at = 0; members.length < count; at = entryEnd(entries, at)) {
-    const named = entries.readUInt16LE(at + 28)
-    if (entries.readUInt16LE(at + 30) > 0) return null
-    members.push({
-      name: entries.toString('utf8', at + CENTRAL, at + CENTRAL + named),
-      crc32: entries.readUInt32LE(at + 16),
-      packed: entries.readUInt32LE(at + 20),
-      size: entries.readUInt32LE(at + 24),
-      stream: entries.readUInt32LE(at + OFFSET_AT) + LOCAL + named,
-    })
-  }
-  return members
 }
 
 /**

@@ -26,7 +26,7 @@ export interface HeaderFields extends HeaderMember {
 }
 
 /** Bytes of a local header before its name. */
-export const LOCAL = 30
+const LOCAL = 30
 const DOS_DATE_1980 = 0x21 // 1980-01-01, the earliest date of the format
 const UTF8 = 0x0800
 const VERSION = 20

@@ -22,26 +22,14 @@ type FromProducer =
 type ToProducer =
   { readonly type: 'begin'; readonly task: unknown } | { readonly type: 'free'; readonly free: ArrayBuffer }
 
-/** The chunks that a worker sends, in order. */
-interface ChunkSource {
-  /** Chunks that have arrived and were not taken. */
-  readonly waiting: () => number
-  /** Resolves with the next chunk; null: the worker has sent all. Rejects with its error, or when it ended before its work did. */
-  readonly next: () => Promise<Chunk | null>
-  /** Gives a chunk back, which the worker fills again. */
-  free(chunk: Chunk): void
-}
-
-/** A worker that has been started and waits for its task. `consume` or `begin` is called once. */
+/** A worker that has been started and waits for its task. */
 export interface ChunkThread {
   /**
-   * Sends the task, moving the memory in `transfer`, and calls `use` with each chunk of the worker, valid during the call. Resolves when the worker has sent all
+   * To be called once: sends the task, moving the memory in `transfer`, and calls `use` with each chunk of the worker, valid during the call. Resolves when the worker has sent all
    * of them. Rejects with the worker's error or that of `use`, or when the worker ended before its work did; the worker has
    * ended then.
    */
   consume(task: unknown, use: (chunk: Chunk) => void, transfer?: readonly ArrayBuffer[]): Promise<void>
-  /** Sends the task, and returns the chunks for a caller that does other work between them. `stop` must be called at the end. */
-  begin(task: unknown, transfer?: readonly ArrayBuffer[]): ChunkSource
   /** Ends the worker, whatever it does. */
   stop(): Promise<void>
 }
@@ -60,26 +48,20 @@ export function startChunks(options: WorkerOptions): ChunkThread {
     },
     onEnd: (error) => arrived.end(error ?? new Error('the thread ended before its work did')),
   })
-  const thread: ChunkThread = {
+  return {
     async consume(task, use, transfer = []) {
       try {
-        const chunks = thread.begin(task, transfer)
-        for (let chunk = await chunks.next(); chunk !== null; chunk = await chunks.next()) {
+        worker.post({ type: 'begin', task }, transfer)
+        for (let chunk = await arrived.next(); chunk !== null; chunk = await arrived.next()) {
           use(chunk)
-          chunks.free(chunk)
+          worker.post({ type: 'free', free: chunk.buffer }, [chunk.buffer])
         }
       } finally {
         await worker.terminate()
       }
     },
-    begin(task, transfer = []) {
-      worker.post({ type: 'begin', task }, transfer)
-      const free = ({ buffer }: Chunk): void => worker.post({ type: 'free', free: buffer }, [buffer])
-      return { waiting: arrived.waiting, next: arrived.next, free }
-    },
     stop: () => worker.terminate(),
   }
-  return thread
 }
 
 /** Keeps what has arrived until it is taken. What ends it first counts: a worker also ends after its work. */
@@ -96,7 +78,6 @@ function createArrivals() {
       ended ??= { error }
       wake()
     },
-    waiting: (): number => chunks.length,
     next: async (): Promise<Chunk | null> => {
       for (;;) {
         const chunk = chunks.shift()

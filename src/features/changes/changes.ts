@@ -2,7 +2,7 @@ import { type FoundChanges, MAX_FOLDED, countWords, findChanges } from '../../se
 import { type PackageFilter, readFilter } from '../../server/followers/filter.ts'
 import { type SincePlace, firstStoredText, placeByDefault, wentBackText } from '../../server/followers/since.ts'
 import { type ListedPackages, packagesIn } from '../../server/followers/tag-packages.ts'
-import { terminalLines, terminalTime } from '../../answers/terminal.ts'
+import { terminalLines, terminalTime } from '../lookup/answers/terminal.ts'
 import { changedNames, notJudgedWords } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'

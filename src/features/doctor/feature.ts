@@ -4,6 +4,6 @@ import { DOCTOR_VERBS } from './verbs.ts'
 /** Looks for what is wrong with a mirror, and says what to do. */
 export const doctor: Feature = {
   name: 'doctor',
-  needs: ['bundles', 'fleet', 'scanners'],
+  needs: ['account', 'bundles', 'fleet', 'scanners'],
   verbs: { run: DOCTOR_VERBS },
 }

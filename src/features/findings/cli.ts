@@ -1,5 +1,5 @@
 import { TAGS } from '../../base/domain/resources.ts'
-import { terminalLines, terminalTime } from '../../answers/terminal.ts'
+import { terminalLines, terminalTime } from '../lookup/answers/terminal.ts'
 import {
   changedFindingsTable,
   judgedParts,

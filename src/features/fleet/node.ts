@@ -20,8 +20,6 @@ interface NodeOptions {
   readonly leaseMs?: number
   /** Milliseconds after a commit before it is published while other runs are under way: commits that follow each other closely are one generation. */
   readonly settleMs?: number
-  /** Unix milliseconds. */
-  readonly now?: () => number
   readonly onReport: (report: NodeReport) => void
 }
 
@@ -52,7 +50,7 @@ const MOST_WAIT_MS = 3_600_000
  * published is stored here, and then publishes. It leads until its lease ends or another mirror has published.
  */
 export function startNode(options: NodeOptions): FleetNode {
-  const { keeper, role, onReport, settleMs = SETTLE_MS, now = Date.now } = options
+  const { keeper, role, onReport, settleMs = SETTLE_MS } = options
   const state = initialState(options.generations.stored())
   const findLeader = createLeaderFinder(options)
   const timers = new Set<NodeJS.Timeout>()
@@ -73,7 +71,7 @@ export function startNode(options: NodeOptions): FleetNode {
     onReport(reportOf(keeper, state))
     const { newest, applied } = state
     if (newest === null || newest.generation === applied?.generation) return
-    const wait = newest.activateAt - now()
+    const wait = newest.activateAt - Date.now()
     if (wait > 0 && wait < MOST_WAIT_MS) after(wait, look)
   }
   const look = (): void => void queue.add(turn)

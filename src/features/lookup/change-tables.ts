@@ -9,8 +9,8 @@ import {
   linkValue,
   textValue,
   timeValue,
-} from '../../answers/answer.ts'
-import { grouped } from '../../answers/cells.ts'
+} from './answers/answer.ts'
+import { grouped } from './answers/cells.ts'
 import { type PublishedDoubt, doubtSentence } from '../../base/domain/doubts.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { LeftRecords } from '../../store/changes/left.ts'

@@ -9,13 +9,13 @@ import {
   linkValue,
   textValue,
   timeValue,
-} from '../../answers/answer.ts'
+} from './answers/answer.ts'
 import { RESOURCES } from '../../base/domain/resources.ts'
 import { readText, resolveField } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import type { Fields } from '../../base/json/objects.ts'
 import { clip, counted } from '../../base/text.ts'
-import type { ListPage } from '../../server/reading/list-page.ts'
+import type { ListPage } from './reads/list-page.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 
 /*

@@ -10,9 +10,9 @@ import {
   linkValue,
   textValue,
   timeValue,
-} from '../../answers/answer.ts'
+} from './answers/answer.ts'
 import { readOrigin } from '../../server/http/origin.ts'
-import { describeAffected, describeSeverity } from '../../server/lookup/affected.ts'
+import { describeAffected, describeSeverity } from './reads/affected.ts'
 import { datesInWords } from '../../server/lookup/dates.ts'
 import { type KnownRecordTags, JUDGED_BEFORE, foundPackage, tagsThatHaveIt } from '../../server/lookup/record-tags.ts'
 import { type RemovedRecord, removedTagsWords, removedWords } from '../../server/lookup/removed-records.ts'

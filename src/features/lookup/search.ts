@@ -1,5 +1,5 @@
-import { type Part, type Table, type Value, codeValue, countValue, linkValue, textValue } from '../../answers/answer.ts'
-import { terminalLines } from '../../answers/terminal.ts'
+import { type Part, type Table, type Value, codeValue, countValue, linkValue, textValue } from './answers/answer.ts'
+import { terminalLines } from './answers/terminal.ts'
 import { findItems, findRecordIds, packageOfPurl, referenceOfPurl, whyUnnamed } from '../../server/lookup/named.ts'
 import { findMissingNamed, whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import { MirrorError } from '../../base/errors.ts'

@@ -1,5 +1,5 @@
 import { TAGS } from '../../base/domain/resources.ts'
-import { terminalLines } from '../../answers/terminal.ts'
+import { terminalLines } from './answers/terminal.ts'
 import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord, whyNotAllSearched } from '../../server/lookup/missing-record.ts'

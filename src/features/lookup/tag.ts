@@ -8,7 +8,7 @@ import {
   codeValue,
   linkValue,
   textValue,
-} from '../../answers/answer.ts'
+} from './answers/answer.ts'
 import { type ArtifactSignature, plainResult, signatureText } from '../../base/domain/artifacts/signature.ts'
 import { type DocumentKind, RESOURCES } from '../../base/domain/resources.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
@@ -17,7 +17,7 @@ import { clip } from '../../base/text.ts'
 import type { Config } from '../../config/schema.ts'
 import { sbomPathOf } from '../../documents/sboms/mirrored.ts'
 import { requestedPath, unaskedArtifact } from '../../server/catalog/not-found.ts'
-import { nameOfTag } from '../../server/lookup/tag-names.ts'
+import { nameOfTag } from './reads/tag-names.ts'
 import { notReady } from '../../server/snapshot/not-ready.ts'
 import { isNone } from '../../store/catalog/answers.ts'
 import { NO_SBOM } from '../../store/findings/words.ts'

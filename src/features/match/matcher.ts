@@ -20,7 +20,7 @@ import type { MatchResult, MatchSnapshot, MatchVex } from './result.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { LEVELS } from '../../documents/records/severity.ts'
 import { applyVex } from '../../documents/vex/apply.ts'
-import { imagesOfSbom } from '../../documents/vex/sbom-images.ts'
+import { imagesOfSbom } from './judging/sbom-images.ts'
 
 /** How an SBOM is judged. */
 interface MatchRequest {

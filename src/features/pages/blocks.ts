@@ -1,5 +1,5 @@
-import type { Tone } from '../../answers/answer.ts'
-import type { AnswerBlock, FactsBlock } from '../../answers/html.ts'
+import type { Tone } from '../lookup/answers/answer.ts'
+import type { AnswerBlock, FactsBlock } from '../lookup/answers/html.ts'
 
 /** What a page consists of, in order; each kind has a template of its name. Texts are plain and escaped when rendered. */
 export type Block =

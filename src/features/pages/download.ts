@@ -1,5 +1,5 @@
-import type { Cell } from '../../answers/cells.ts'
-import type { TableBlock } from '../../answers/html.ts'
+import type { Cell } from '../lookup/answers/cells.ts'
+import type { TableBlock } from '../lookup/answers/html.ts'
 import type { PageView } from './page.ts'
 
 /** The forms in which the rows of a list can be downloaded. */

@@ -1,5 +1,5 @@
-import type { Answer, DocumentLink, OwnLink, Table } from '../../answers/answer.ts'
-import { type AnswerBlock, htmlBlocks } from '../../answers/html.ts'
+import type { Answer, DocumentLink, OwnLink, Table } from '../lookup/answers/answer.ts'
+import { type AnswerBlock, htmlBlocks } from '../lookup/answers/html.ts'
 import { type PageCall, parameter } from './page.ts'
 
 /** Where a page leads beside the other pages: itself, and the documents that it shows. */

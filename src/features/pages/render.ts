@@ -1,6 +1,6 @@
 import { Eta } from 'eta'
 import { fileURLToPath } from 'node:url'
-import type { Cell } from '../../answers/cells.ts'
+import type { Cell } from '../lookup/answers/cells.ts'
 import type { Block } from './blocks.ts'
 import type { Alternate, WebFeed } from './feed.ts'
 import type { Navigation } from './navigation.ts'

@@ -16,85 +16,33 @@ import type { Problem } from '../http/problems.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 
-/** A stored record whose answer is known but for its content, which is to be inflated. */
-interface StoredMember {
-  readonly member: Buffer
-  readonly size: number
-  /** As of the answer. */
-  readonly asOf: number | undefined
-  /** Returns the answer with this content. */
-  answer(content: Buffer): JsonResponse
-}
-
-/** One that was not in the cache. */
-interface PackedRecord extends StoredMember {
-  /** Returns the answer if it is in the cache by now. */
-  known(): JsonResponse | undefined
-}
-
 /** The answer for a record, null when upstream has none of that id. Throws `corrupt` when its bytes are not sound. */
 export function readRecordAnswer(reads: Reads, id: string, coding: Coding): JsonResponse | null {
-  const found = readStored(reads, id, coding)
-  return found && unpacked(found)
-}
-
-function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | StoredMember | null {
   const record = reads.osv.readServed(id)
   if (record === null) return null
   const { tag, changed, size } = record
   const member = soundMember(record)
+  const answer = createAnswer(coding, coding === 'gzip' ? member : contentOf(member, size), tag, changed)
   // Upstream's date of the index does not confirm these bytes.
-  const asOf = record.outdated === 1 ? (record.asOf ?? changed * 1000) : undefined
-  const answerOf = (body: Buffer): JsonResponse => {
-    const answer = createAnswer(coding, body, tag, changed)
-    return asOf === undefined ? answer : { ...answer, asOf }
-  }
-  return coding === 'gzip' ? answerOf(member) : { member, size, asOf, answer: answerOf }
+  return record.outdated === 1 ? { ...answer, asOf: record.asOf ?? changed * 1000 } : answer
 }
 
-function unpacked(found: JsonResponse | StoredMember): JsonResponse {
-  return 'member' in found ? found.answer(contentOf(found.member, found.size)) : found
-}
-
-type FindIn = Pick<ServedSnapshot, 'cache' | 'reads' | 'knownOrigin'>
+type FindIn = Pick<ServedSnapshot, 'cache' | 'reads'>
 
 /**
  * Looks a record up by its request target as received, in the cache first. Returns undefined when the target is not a record's,
  * or when the record is not stored: then the full lookup explains why. Throws as above.
  */
-export function findRecord(served: FindIn, target: string, coding: Coding): JsonResponse | undefined {
-  const found = findPacked(served, target, coding)
-  return found && unpacked(found)
-}
-
-/** Works as `findRecord`, but a plain record that is not in the cache is not inflated yet. */
-export function findPacked(
-  { cache, reads, knownOrigin }: FindIn,
-  target: string,
-  coding: Coding,
-): JsonResponse | PackedRecord | undefined {
+export function findRecord({ cache, reads }: FindIn, target: string, coding: Coding): JsonResponse | undefined {
   if (!RECORD_TARGET.test(target)) return undefined // before the cache, whose other keys contain characters that no target has
   const known = cache.get(target, coding)
   if (known !== undefined) return known
   const path = decodedPath(target)
   const id = path === null ? null : recordId(path)
-  const found = id === null ? null : readStored(reads, id, coding)
-  if (found === null) return undefined
-  const origin = knownOrigin('osv')
-  const isCurrent = (): boolean => knownOrigin('osv') === origin // the cache may be a later snapshot's
-  const keep = (answer: JsonResponse): JsonResponse => {
-    if (isCurrent()) cache.put(target, 'osv', answer)
-    return answer
-  }
-  if (!('member' in found)) return keep(found)
-  const { member, size, asOf } = found
-  return {
-    member,
-    size,
-    asOf,
-    answer: (content) => keep(found.answer(content)),
-    known: () => (isCurrent() ? cache.get(target, coding) : undefined),
-  }
+  const answer = id === null ? null : readRecordAnswer(reads, id, coding)
+  if (answer === null) return undefined
+  cache.put(target, 'osv', answer)
+  return answer
 }
 
 /** Visible ASCII without a query: what may be a key of the cache. The same target always means the same record. */

@@ -21,13 +21,10 @@ interface FastPathResponse {
   readonly body: Buffer
 }
 
-/** A response, or what makes it when it is sent, at the end of the event loop's iteration. */
-type Found = FastPathResponse | (() => FastPathResponse)
-
 /** Source of the answers, and the idle timeout of a connection. */
 export interface FastPathOptions {
-  /** The answer for a record's target; undefined, or an error, also of what makes it, hands the connection over. */
-  readonly find: (target: string, coding: Coding) => Found | undefined
+  /** The answer for a record's target; undefined, or an error, hands the connection over. */
+  readonly find: (target: string, coding: Coding) => FastPathResponse | undefined
   readonly keepAliveSeconds: number
   /** False sends a new connection to the HTTP server, as while each request is logged in detail. */
   readonly isEnabled: () => boolean
@@ -55,7 +52,7 @@ type Listener = (this: EventEmitter, socket: Socket) => void
 /** Installs the fast path before a server's own connection handling: the listeners of `options.event`. */
 export function openFastPath(server: EventEmitter, options: FastPathOptions): FastPath {
   const slow = server.listeners(options.event) as Listener[]
-  const sockets = new Map<Socket, () => boolean>()
+  const sockets = new Map<Socket, () => void>()
   const atEndOfIteration = createResponseQueue()
   const state = { open: true }
   const handOver = (socket: Socket): void => {
@@ -71,59 +68,51 @@ export function openFastPath(server: EventEmitter, options: FastPathOptions): Fa
   return {
     close() {
       state.open = false
-      for (const [socket, send] of sockets) if (send()) socket.destroySoon()
+      for (const [socket, send] of sockets) {
+        send()
+        socket.destroySoon()
+      }
     },
   }
 }
 
-/**
- * Answers on one connection until it sends something else than a plain request. Returns what sends a pending answer; that
- * returns false when it handed the connection over instead.
- */
+/** Answers on one connection until it sends something else than a plain request. Returns what sends a pending answer. */
 function drive(
   socket: Socket,
   options: FastPathOptions,
   atEndOfIteration: (send: () => void) => void,
   handOver: (socket: Socket) => void,
-): () => boolean {
+): () => void {
   const answerTo = createAnswering(options.find)
   const tail = `Connection: keep-alive\r\nKeep-Alive: timeout=${options.keepAliveSeconds}\r\n\r\n`
 
-  let waiting: { found: Found; request: Buffer } | null = null
+  let waiting: FastPathResponse | null = null
   let isFirst = true
   let arrivedAt = 0
-  /** Sends the answer that waits; false: the connection was handed over instead, with its request and what came after it. */
-  const send = (after: readonly Buffer[] = []): boolean => {
-    if (waiting === null) return true
-    const { found, request } = waiting
+  const send = (): void => {
+    if (waiting === null) return
+    const { head, body } = waiting
     waiting = null
-    const answer = typeof found === 'function' ? attempt(found) : found
-    if (answer === undefined) {
-      leave(Buffer.concat([request, ...after]))
-      return false
-    }
-    const { head, body } = answer
     socket.cork()
     socket.write(`${head}Date: ${dateNow()}\r\n${tail}`, 'latin1')
     socket.write(body)
     socket.uncork()
     if (body.length > ANSWER_PIECE && socket.writableLength > 0) countWritten(options.account, socket, body)
     options.onAnswered?.((performance.now() - arrivedAt) / 1000, socket)
-    return true
   }
-  const sendWaiting = (): void => void send()
   const onData = (chunk: Buffer): void => {
-    if (!send([chunk])) return // this request may have arrived before the last answer was sent
-    const found = socket.writableLength > 0 ? undefined : answerTo(chunk)
-    if (found === undefined) return leave(chunk)
-    waiting = { found, request: chunk }
+    send() // this request may have arrived before the last answer was sent
+    const answer = socket.writableLength > 0 ? undefined : answerTo(chunk)
+    if (answer === undefined) return leave(chunk)
+    waiting = answer
     arrivedAt = performance.now()
     if (isFirst) socket.setTimeout(options.keepAliveSeconds * 1000)
     isFirst = false
-    atEndOfIteration(sendWaiting)
+    atEndOfIteration(send)
   }
   const onEnd = (): void => {
-    if (send()) socket.end()
+    send()
+    socket.end()
   }
   const destroy = (): void => void socket.destroy()
 
@@ -144,7 +133,7 @@ function drive(
 const VERSION = ' HTTP/1.1'
 
 /** Creates what finds the answer to a chunk of a connection; undefined: it is not exactly one plain request for a record. */
-function createAnswering(find: FastPathOptions['find']): (chunk: Buffer) => Found | undefined {
+function createAnswering(find: FastPathOptions['find']): (chunk: Buffer) => FastPathResponse | undefined {
   const readCoding = createHeaderMemory()
   return (chunk) => {
     const text = chunk.toString('latin1')
@@ -152,16 +141,11 @@ function createAnswering(find: FastPathOptions['find']): (chunk: Buffer) => Foun
     if (!text.startsWith('GET /') || !text.startsWith(VERSION, line - VERSION.length)) return undefined
     const coding = readCoding(text.slice(line))
     if (coding === null) return undefined
-    return attempt(() => find(text.slice(4, line - VERSION.length), coding))
-  }
-}
-
-/** Returns undefined after an error: the longer way meets it as well, and knows how to report it. */
-function attempt<T>(make: () => T): T | undefined {
-  try {
-    return make()
-  } catch {
-    return undefined
+    try {
+      return find(text.slice(4, line - VERSION.length), coding)
+    } catch {
+      return undefined // the longer way meets the error as well, and knows how to report it
+    }
   }
 }
 

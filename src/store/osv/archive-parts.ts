@@ -25,7 +25,6 @@ export function createPartReader(db: Db) {
       'SELECT first, members, bytes, crc32c, lower(hex(sha256)), dirty FROM osv_part ORDER BY first',
     )
     .raw()
-  const dirty = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM osv_part WHERE dirty = 1)').pluck()
   const around = db
     .prepare<[string], [number, number]>(
       // Records from the part's first id up to the next part's: a few dozen.
@@ -40,8 +39,6 @@ export function createPartReader(db: Db) {
       const [members, stored] = around.get(id) ?? [null, null]
       return members === null ? null : members === stored
     },
-    /** Whether a record was written since the archive was published. */
-    hasDirtyParts: (): boolean => dirty.get() === 1,
     /** All parts in file order. */
     listParts: (): StoredPart[] =>
       list.all().map(([first, members, bytes, crc32c, sha256, dirty]) => {

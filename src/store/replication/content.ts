@@ -1,12 +1,9 @@
 import { createHash } from 'node:crypto'
+import { freeBytes } from '../../base/free-bytes.ts'
 import { SOURCES, type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
 import { createDigestLines } from '../catalog/digest-lines.ts'
 import type { Db } from '../database/open.ts'
-import { createRecordLines } from './record-lines.ts'
 import { combineDigests } from './rows.ts'
-
-/** Passes the lines of all records, in order, to `use`. */
-type EachLine = (use: (lines: Uint8Array) => void) => void
 
 /** Content digests of the stored sources. */
 interface ContentDigests {
@@ -43,21 +40,47 @@ export function contentDigestOf(snapshots: {
  * `["document", path, sha256]`, `["record", id, modified, sha256]`, `["list", path]`,
  * `["item", list path, id, first half of its SHA-256]`, `["answer", path, sha256, links]`.
  */
-export function createContentDigester(
-  db: Db,
-  eachRecord: EachLine = createRecordLines(db).read,
-): (source: SourceName, records?: EachLine) => string {
+export function createContentDigester(db: Db): (source: SourceName) => string {
+  const records = createRecordLines(db)
   const documents = db
     .prepare<[string], [string, string]>(
       'SELECT path, lower(hex(sha256)) FROM document WHERE source = ? AND present = 1 ORDER BY path',
     )
     .raw()
   const catalog = createDigestLines(db)
-  return (source, records = eachRecord) => {
+  return (source) => {
     const hash = createHash('sha256')
     for (const row of documents.iterate(source)) hash.update(`${JSON.stringify(['document', ...row])}\n`)
-    if (source === 'osv') records((lines) => hash.update(lines))
+    if (source === 'osv')
+      for (const lines of records()) {
+        hash.update(lines)
+        freeBytes(lines) // too many for the garbage collector
+      }
     if (isPrivateSource(source)) for (const lines of catalog.contentLines(source)) hash.update(lines)
     return hash.digest('hex')
+  }
+}
+
+/** Records whose lines are in memory at a time. */
+const BLOCK = 128
+
+/** SQLite writes the lines, without an object for each record: `json_quote` escapes as `JSON.stringify` does. */
+const LINE = `'["record",' || json_quote(id) || ',' || json_quote(modified) || ',"' || lower(hex(sha256)) || '"]' || char(10)`
+
+/** Creates the reading of the lines of all records. */
+function createRecordLines(db: Db): () => Generator<Buffer> {
+  // No id is empty.
+  const next = db
+    .prepare<[string], [Buffer | null, string | null]>(
+      `SELECT CAST(group_concat(${LINE}, '') AS BLOB), max(id)
+       FROM (SELECT id, modified, sha256 FROM osv_record WHERE id > ? ORDER BY id LIMIT ${BLOCK})`,
+    )
+    .raw()
+  return function* () {
+    for (let after: string | null = ''; after !== null;) {
+      const [lines, last]: [Buffer | null, string | null] = next.get(after) ?? [null, null]
+      if (lines !== null) yield lines
+      after = last
+    }
   }
 }

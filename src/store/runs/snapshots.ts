@@ -3,7 +3,6 @@ import type { createChangeWriter } from '../changes/log-writes.ts'
 import type { Change, ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
 import { createContentDigester } from '../replication/content.ts'
-import { createRecordLines, type ContentProof } from '../replication/record-lines.ts'
 
 /** The state of one source that readers see, published in one transaction. */
 interface Snapshot {
@@ -78,32 +77,17 @@ export function createSnapshotWriter(
   const number = db.prepare('UPDATE snapshot SET sequence = ? WHERE source = ?')
   // That of lost dates is deleted once they are noted.
   const endRepair = db.prepare('DELETE FROM repair_left WHERE source = ? AND undated = 0')
-  const lines = createRecordLines(db)
-  const digestContent = createContentDigester(db, lines.read)
+  const digestContent = createContentDigester(db)
   const reader = createSnapshotReader(db)
   const placeOf = createPlaces(changes)
-  const digestAfter = (source: SourceName, proof: ContentProof | null): string => {
-    const kept = proof?.kept ?? null
-    const written = tracker.names()
-    if (kept === null || written === null || !lines.isCurrent(kept)) return digestContent(source)
-    return digestContent(source, (use) => lines.readAgain(kept, written, use))
-  }
   return {
     ...reader,
-    /** Computes whether the stored records are still the published ones, to the byte of each digest; null: they are not. */
-    proveRecords(): ContentProof | null {
-      const published = reader.readSnapshot('osv')?.contentDigest ?? null
-      if (published === null) return null
-      let proof: ContentProof | null = null
-      const digest = digestContent('osv', (use) => (proof = lines.read(use, true)))
-      return digest === published ? proof : null
-    },
-    /** Returns what changed since the transaction began. `proof` was made in the same run, before the transaction. */
-    replaceSnapshot(snapshot: PublishedSnapshot, proof: ContentProof | null = null): Change {
+    /** Returns what changed since the transaction began. */
+    replaceSnapshot(snapshot: PublishedSnapshot): Change {
       const { source, id, publishedAt, asOf, records, whole } = snapshot
       const before = reader.readSnapshot(source)
       const known = before?.id === id ? before.contentDigest : null // an equal id is equal content
-      const contentDigest = known ?? digestAfter(source, proof)
+      const contentDigest = known ?? digestContent(source)
       write.run({ scope: null, ...snapshot, whole: whole ? 1 : 0, contentDigest })
       endRepair.run(source)
       const change = tracker.take()

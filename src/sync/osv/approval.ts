@@ -30,7 +30,7 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
       const { body, etag, lastModified, asOf } = approved
       const index = await parseMember(body)
       index.lacks = lackIn(store.runs.readRun(approved.runId)?.facts ?? {})
-      return { index, stored: false, gzip: body, etag, lastModified, asOf, proof: null }
+      return { index, stored: false, gzip: body, etag, lastModified, asOf }
     },
     /** Throws when upstream does not serve the index that was refused. `sha256`: of the one to apply; null: nothing is new. */
     expectIndex(sha256: Buffer | null): void {

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildArchive, dropArchives, sweepArchives } from '../../archive/build.ts'
 import { type BuiltArchive, type Draft, createDraft } from '../../archive/draft.ts'
-import { type Expected, patchArchive } from '../../archive/patch.ts'
+import { patchArchive } from '../../archive/patch.ts'
 import { countMembers } from '../../archive/zip/reader.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { OSV_ARCHIVE, OSV_INDEX } from '../../base/domain/feed-paths.ts'
@@ -94,14 +94,13 @@ async function writeAndPublish(
 ): Promise<PublishedRecords | Refusal> {
   const { store } = context
   const { approval, guard, draft } = deciding
-  const wasDirty = store.osv.hasDirtyParts()
   const missing = await writeChanges(context, deciding, listed.index, plan, fetched)
   guard.remove(plan.removed, approval.allowsRemovals(listed.index.sha256))
   const verdict = guard.verdict()
   if (verdict !== null && !approval.admits(verdict))
     return { state: 'refused', sha256: verdict.identity, reason: approval.explain(verdict.refusal ?? '') }
   const last = store.changes.lastLogged()
-  await publishOsv(context, approval, listed, missing, draft, wasDirty)
+  await publishOsv(context, approval, listed, missing, draft)
   return { state: 'committed', missing, doubts: guard.account(verdict, last) }
 }
 
@@ -134,8 +133,7 @@ async function writeChanges(
 
 /**
  * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams (an
- * ordinary sync patches the published one, unless it differed from the store when the transaction began: `wasDirty`), and the
- * proof that index ids = stored ids = archive members. Throws `proof` when they differ.
+ * ordinary sync patches the published one), and the proof that index ids = stored ids = archive members. Throws `proof` when they differ.
  */
 async function publishOsv(
   context: SyncContext,
@@ -143,7 +141,6 @@ async function publishOsv(
   listed: ListedIndex,
   missing: ReadonlyMap<string, string>,
   draft: Draft | null,
-  wasDirty: boolean,
 ): Promise<void> {
   const { store, config, kind, full } = context
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
@@ -154,7 +151,8 @@ async function publishOsv(
   store.osv.clearMissing()
   const served = whole && index.scope === null ? listedIndex(listed) : await narrowedIndex(store.osv, listed, ids)
   const isListed = (id: string): boolean => ids.get(id) !== undefined
-  const expected = expectedMembers(listed.index, isListed)
+  const isListedName = (bytes: Buffer, from: number, to: number): boolean =>
+    index.ids.find(bytes, from, to) !== undefined
   const published = store.snapshots.readSnapshot('osv')?.records ?? 0
   const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
   const upstream = readHttpDate(listed.lastModified)
@@ -164,9 +162,8 @@ async function publishOsv(
     if (built.members !== stored || stored !== listedIds) throw unproven(listedIds, stored, built.members)
     replaceSnapshot(context, approval, listed, { whole, served, built, upstream })
   }
-  const listWritten = () => (wasDirty ? null : store.osv.listWritten())
   const patched = isPatchable
-    ? await patchArchive(store.osv, dir, { ...expected, written: listWritten() }, publish)
+    ? await patchArchive(store.osv, dir, { get: isListed, find: isListedName }, publish)
     : null
   const { file, members } =
     patched ??
@@ -174,19 +171,6 @@ async function publishOsv(
     (await buildArchive(store.osv, dir, isListed, publish))
   const read = await countMembers(join(dir, file)) // of the directory, read back from the disk
   if (read !== members) throw unproven(listedIds, stored, read)
-}
-
-/**
- * Decides which members may be in a patched archive. Where the stored records were proved to be the published ones (an
- * index known by its difference), its members were listed, and those that are not listed any more are known.
- */
-function expectedMembers(
-  { ids, difference }: ListedIndex['index'],
-  isListed: (id: string) => boolean,
-): Omit<Expected, 'written'> {
-  if (difference === null) return { get: isListed, find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined }
-  const removed = new Set(difference.removed)
-  return { get: (id) => !removed.has(id), find: null }
 }
 
 /** What a run publishes: the index to serve and the archive. */
@@ -202,7 +186,7 @@ interface Publication {
 function replaceSnapshot(
   { store, config, runId, kind, now }: SyncContext,
   approval: Approval,
-  { index: { scope }, etag, lastModified, gzip, asOf, proof }: ListedIndex,
+  { index: { scope }, etag, lastModified, gzip, asOf }: ListedIndex,
   { whole, served, built, upstream }: Publication,
 ): void {
   const notBefore = store.osv.readNewestModified(now())
@@ -213,10 +197,9 @@ function replaceSnapshot(
   const body = whole && scope === null ? null : gzip
   store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
   const publishedAt = now()
-  const change = store.snapshots.replaceSnapshot(
-    { source: 'osv', id, runId, publishedAt, asOf, whole, records: built.members, scope: scope?.text ?? null },
-    proof,
-  )
+  const records = built.members
+  const own = { runId, publishedAt, asOf, whole, records, scope: scope?.text ?? null }
+  const change = store.snapshots.replaceSnapshot({ source: 'osv', id, ...own })
   store.dates.noteDates(change, publishedAt)
   store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.historyDays * DAY_MS)
   approval.noteApplied()

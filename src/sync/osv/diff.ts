@@ -1,8 +1,18 @@
 import type { RunFacts } from '../../store/runs/runs.ts'
 import type { Writes } from '../../store/writes.ts'
 import type { Ids } from './id-table.ts'
-import type { IdList, ListedDifference, OsvIndex } from './index-parser.ts'
+import type { IdList, OsvIndex } from './index-parser.ts'
 import { lackFacts } from './upstream-mirror.ts'
+
+/** The difference between the index and the stored records, as sets of (id, modified). */
+interface ListedDifference {
+  added: IdList
+  /** Stored under another stamp (newer or older), or suspect since an earlier run. */
+  changed: string[]
+  /** Stored, and not listed any more. */
+  removed: string[]
+  stored: number
+}
 
 /** What a run has to do. */
 export interface OsvPlan extends ListedDifference {
@@ -15,9 +25,9 @@ export interface OsvPlan extends ListedDifference {
 /** Compares the index with the stored records, both as sets of (id, modified). */
 export function planOsv(
   store: Pick<Writes['osv'], 'eachPair' | 'listSuspectIds' | 'readEntry'>,
-  { ids, scope, difference }: OsvIndex,
+  { ids, scope }: OsvIndex,
 ): OsvPlan {
-  const found = difference ?? differenceToStored(store, ids)
+  const found = differenceToStored(store, ids)
   const changed = [...found.changed]
   for (const id of store.listSuspectIds()) {
     const ordinal = ids.get(id)

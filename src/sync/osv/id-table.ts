@@ -96,25 +96,6 @@ export function createIdTable(textBytes: number): IdTable {
   }
 }
 
-/**
- * Creates a table of `size` ids of which `known` has those that are usually read; everything else is read from the
- * complete table, which is made at its first use.
- */
-export function createLateIds(size: number, known: Ids, complete: () => Ids): Ids {
-  let made: Ids | null = null
-  const all = (): Ids => (made ??= complete())
-  return {
-    size,
-    get: (id) => all().get(id),
-    find: (bytes, from, to) => all().find(bytes, from, to),
-    idAt: (ordinal) => all().idAt(ordinal),
-    modifiedAt: (ordinal) => all().modifiedAt(ordinal),
-    stamp: (id) => (known.get(id) === undefined ? all() : known).stamp(id),
-    compare: (ordinal, other) => all().compare(ordinal, other),
-    ids: () => all().ids(),
-  }
-}
-
 /** Creates an encoder that writes a text into its own buffer; the bytes are valid until the next call. */
 function createScratch(): (text: string) => TextSlice {
   const slice = { bytes: Buffer.allocUnsafeSlow(512), from: 0, to: 0 }

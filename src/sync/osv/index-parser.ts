@@ -24,8 +24,6 @@ export interface OsvIndex {
   sha256: Buffer
   /** Every listed id with its stamp. */
   ids: Ids
-  /** How it differs from the stored records, where that was found without parsing it; null: not known. */
-  difference: ListedDifference | null
   /** Number of entries that repeat an id; the last one counts. */
   duplicates: number
   /** Number of entries that cannot be mirrored, including those without an id; they are reported and skipped. */
@@ -55,16 +53,6 @@ export interface UpstreamLack {
 /** Ids whose strings need not exist: at a first sync, all of them. */
 export interface IdList extends Iterable<string> {
   readonly length: number
-}
-
-/** The difference between the index and the stored records, as sets of (id, modified). */
-export interface ListedDifference {
-  added: IdList
-  /** Stored under another stamp (newer or older), or suspect since an earlier run. */
-  changed: string[]
-  /** Stored, and not listed any more. */
-  removed: string[]
-  stored: number
 }
 
 /** What upstream lists and the scope leaves out. */
@@ -98,7 +86,7 @@ const BEGIN = Buffer.from('[')
 const COMMA = Buffer.from(',')
 
 /** Reads an index while its bytes arrive. */
-export interface IndexReader extends Pick<ListReader, 'push'> {
+interface IndexReader extends Pick<ListReader, 'push'> {
   /** Ends with a last piece; throws as `parseIndex`. */
   end(last?: Buffer): OsvIndex
 }
@@ -215,7 +203,7 @@ function createEntries(size: number) {
     },
     /** Returns the set. Throws `upstream_shape` when too many entries were skipped. */
     end(): Entries {
-      const entries = { ids, unstamped, skipped, ...counts, difference: null, scope: null, lacks: null }
+      const entries = { ids, unstamped, skipped, ...counts, scope: null, lacks: null }
       refuseUnusable(entries)
       return entries
     },
@@ -223,28 +211,27 @@ function createEntries(size: number) {
 }
 
 /** Reads a plain entry with an id that needs no further check, as `plainEntryEnd` does; 0 for any other entry. */
-export function plainIdEntryEnd(bytes: Buffer, at: number, entry: PlainEntry): number {
+function plainIdEntryEnd(bytes: Buffer, at: number, entry: PlainEntry): number {
   const end = plainEntryEnd(bytes, at, entry)
   return end - at > MAX_ENTRY_BYTES || !isPlainId(entry.id) ? 0 : end
 }
 
 /**
- * Reports whether an index is a list that begins with a plain entry with a stamp, as nearly always: then the others are
+ * Reports whether a stored index is a list that begins with a plain entry with a stamp, as nearly always: then the others are
  * taken to have one.
  */
-export function beginsPlain(bytes: Buffer): boolean {
+export async function memberBeginsPlain(member: Buffer): Promise<boolean> {
+  for await (const piece of contentPieces(member, sizeOf(member))) return beginsPlain(piece)
+  return false
+}
+
+function beginsPlain(bytes: Buffer): boolean {
   const none = { bytes, from: 0, to: 0 }
   const entry = { id: { ...none }, modified: { ...none } }
   const at = skipBlanks(bytes, 0)
   if (bytes[at] !== LIST_OPEN) return false
   const end = plainIdEntryEnd(bytes, skipBlanks(bytes, at + 1), entry)
   return end > 0 && entry.modified.from < entry.modified.to
-}
-
-/** Does the same with the content of a stored member, of which it reads only the beginning. */
-export async function memberBeginsPlain(member: Buffer): Promise<boolean> {
-  for await (const piece of contentPieces(member, sizeOf(member))) return beginsPlain(piece)
-  return false
 }
 
 /**

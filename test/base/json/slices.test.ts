@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import { type JsonPath, locate, valueAt, elementsOf, membersOf, sliceText } from '../../../src/base/json/slices.ts'
-import { findMembers, findOnlyMember } from '../../../src/base/json/members.ts'
+import { findMembers, findOnlyMember } from '../../../src/features/scanners/members.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
 import { bothTest, LONG, test } from '../../support/tables.ts'
 

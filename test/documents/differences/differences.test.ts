@@ -4,7 +4,7 @@ import { longTest, test } from '../../support/tables.ts'
 import type { RecordDifference } from '../../../src/documents/differences/difference.ts'
 import { differencesOf as compare } from '../../../src/documents/differences/differences.ts'
 import { differenceWords } from '../../../src/documents/differences/words.ts'
-import { askVersion, concerns } from '../../../src/documents/records/affected.ts'
+import { askVersion, concerns } from '../../../src/features/scanners/records/affected.ts'
 import { findEcosystem } from '../../../src/base/versions/ecosystems.ts'
 import { type Model, applied, differencesOf, pair, plain, recordOf } from './pairs.ts'
 

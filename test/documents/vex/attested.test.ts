@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { imageNames } from '../../../src/documents/vex/images.ts'
-import { statementsAbout } from '../../../src/documents/vex/image-statements.ts'
+import { statementsAbout } from '../../../src/features/scanners/vex/image-statements.ts'
 import { readStatements } from '../../../src/documents/vex/statements.ts'
 import { attestedOf, catalogOf, digestOf, findingOf, imageOf, isRuledOut, openVexOf } from './fixtures.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { VexDocument } from '../../../src/store/catalog/vex.ts'
-import { countingStatements, statementsAbout } from '../../../src/documents/vex/image-statements.ts'
+import { countingStatements, statementsAbout } from '../../../src/features/scanners/vex/image-statements.ts'
 import { readStatements } from '../../../src/documents/vex/statements.ts'
 import { claimsOf } from '../../../src/features/scanners/views/vex/claims.ts'
 import { showingsOf } from '../../../src/features/scanners/views/vex/shown.ts'

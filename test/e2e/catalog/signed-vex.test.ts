@@ -5,7 +5,7 @@ import { longTest, test } from '../../support/tables.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { createVexReader, tagsBelieving } from '../../../src/store/catalog/vex.ts'
-import { imagesOfSbom } from '../../../src/documents/vex/sbom-images.ts'
+import { imagesOfSbom } from '../../../src/features/match/judging/sbom-images.ts'
 import { announced } from '../../sync/refreshes.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 

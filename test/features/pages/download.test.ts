@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Cell, count, digest, plain, time } from '../../../src/answers/cells.ts'
+import { type Cell, count, digest, plain, time } from '../../../src/features/lookup/answers/cells.ts'
 import { downloadOf } from '../../../src/features/pages/download.ts'
 import type { PageView } from '../../../src/features/pages/page.ts'
 

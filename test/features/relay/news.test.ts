@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
 import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
-import { sampleEvent } from '../../../src/cli/webhooks/send.ts'
+import { sampleEvent } from '../../../src/features/account/webhooks/send.ts'
 import { isOldNews } from '../../../src/features/relay/news.ts'
 import type { Announced, NewTag } from '../../../src/store/catalog/tags.ts'
 import { timeOfAges } from '../../../src/store/runs/age-limit.ts'

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
 import { readMirroredSboms, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
-import { nameOfTag } from '../../../src/server/lookup/tag-names.ts'
+import { nameOfTag } from '../../../src/features/lookup/reads/tag-names.ts'
 import { readPurl } from '../../../src/base/identity/package.ts'
 import { HOUR_MS } from '../../../src/base/time.ts'
 import { openShortReads } from '../../../src/store/reads.ts'

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RESOURCES, ownsResource } from '../../../src/base/domain/resources.ts'
 import { createCarriedReader } from '../../../src/store/replication/reader.ts'
-import { eachDifference } from '../../../src/store/replication/diff.ts'
+import { eachDifference } from '../../../src/features/bundles/export/difference.ts'
 import {
   type SummaryRow,
   EMPTY_DIGEST,
@@ -20,7 +20,7 @@ import {
   parseLine,
   readSummary,
   writeSummary,
-} from '../../../src/store/replication/summary.ts'
+} from '../../../src/features/bundles/export/summary.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { ANY_CHARACTER } from '../../support/texts.ts'
 import { record, scratch, snapshot, writes } from '../fixtures.ts'

@@ -107,10 +107,10 @@ const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['test/archive/zip/damage.test.ts'],
   }),
   mutation('a range whose last affected version cannot be read has no end', {
-    file: 'src/documents/records/affected.ts',
+    file: 'src/features/scanners/records/affected.ts',
     from: 'isUnbegun = true\n        else isOpen = true',
     to: "isUnbegun = true\n        else isOpen ||= kind === 'fixed'",
-    tests: ['test/documents/records/affected.test.ts'],
+    tests: ['test/features/scanners/records/affected.test.ts'],
   }),
   mutation('Debian versions order other signs among the letters', {
     file: 'src/base/versions/dpkg.ts',
@@ -149,16 +149,16 @@ const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['test/features/match/judging/releases.test.ts'],
   }),
   mutation('a range without an order passes as compared', {
-    file: 'src/documents/records/affected.ts',
+    file: 'src/features/scanners/records/affected.ts',
     from: "if (order === null) return own === null ? 'no_order' : 'bounds'",
     to: "if (order === null) return 'clear'",
-    tests: ['test/documents/records/affected.test.ts'],
+    tests: ['test/features/scanners/records/affected.test.ts'],
   }),
   mutation('a list of versions hides a range beside it that was not compared', {
-    file: 'src/documents/records/affected.ts',
+    file: 'src/features/scanners/records/affected.ts',
     from: 'if (uncompared !== null) return uncompared',
     to: 'if (uncompared !== null && !isCompared) return uncompared',
-    tests: ['test/documents/records/affected.test.ts'],
+    tests: ['test/features/scanners/records/affected.test.ts'],
   }),
   mutation('a signature about another image is verified', {
     file: 'src/documents/signatures/check.ts',

@@ -22,8 +22,8 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('the fast path queues answers for a client that reads nothing', {
     file: 'src/server/http/fast-path.ts',
-    from: 'const found = socket.writableLength > 0 ? undefined : answerTo(chunk)',
-    to: 'const found = answerTo(chunk)',
+    from: 'const answer = socket.writableLength > 0 ? undefined : answerTo(chunk)',
+    to: 'const answer = answerTo(chunk)',
     tests: ['test/server/http/fast-path.test.ts'],
   }),
   mutation('a conditional request takes the fast path and gets the whole record', {

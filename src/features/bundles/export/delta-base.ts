@@ -2,12 +2,7 @@ import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import type { ExportedState, LedgerReader } from '../../../store/replication/ledger.ts'
 import { EMPTY_DIGEST, combineDigests } from '../../../store/replication/rows.ts'
-import {
-  type SummaryHeader,
-  type SummaryLines,
-  linesOfSource,
-  readSummary,
-} from '../../../store/replication/summary.ts'
+import { type SummaryHeader, type SummaryLines, linesOfSource, readSummary } from './summary.ts'
 import type { ManifestBase } from '../format/manifest.ts'
 
 /** A state of one source to which a delta shall apply; its lines can be read repeatedly. */

@@ -118,7 +118,7 @@ export function recordImport(
 
 type Carried = NonNullable<SourceValue['archive']>
 
-const EVERY = { get: () => true, find: null, written: null }
+const EVERY = { get: () => true, find: null }
 
 /** How the records of the open transaction differ from the published archive. */
 type Archived = 'same' | 'changed' | BuiltArchive

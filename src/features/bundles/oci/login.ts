@@ -16,8 +16,8 @@ export type RegistryCredential = { readonly basic: string } | { readonly token: 
  * `~/.docker/config.json`), where `docker login` and others write it; null: there is none. Programs that the file names as
  * helpers are not run. Throws `config` for a file that cannot be read.
  */
-export function readCredential(host: string, env: NodeJS.ProcessEnv = process.env): RegistryCredential | null {
-  const path = join(env['DOCKER_CONFIG'] ?? join(homedir(), '.docker'), 'config.json')
+export function readCredential(host: string): RegistryCredential | null {
+  const path = join(process.env['DOCKER_CONFIG'] ?? join(homedir(), '.docker'), 'config.json')
   const settings = readSettings(path)
   const auths = fieldsOf(settings['auths'])
   const names = DOCKER_HUB.includes(host) ? [DOCKER_HUB_ENTRY, ...DOCKER_HUB] : [host, `https://${host}`]
@@ -30,8 +30,8 @@ export function readCredential(host: string, env: NodeJS.ProcessEnv = process.en
 }
 
 /** Returns what to say of a registry that wants a credential where none is known. */
-export function credentialAdvice(host: string, env: NodeJS.ProcessEnv = process.env): string {
-  const path = join(env['DOCKER_CONFIG'] ?? join(homedir(), '.docker'), 'config.json')
+export function credentialAdvice(host: string): string {
+  const path = join(process.env['DOCKER_CONFIG'] ?? join(homedir(), '.docker'), 'config.json')
   return `no user name and password for ${host} are in ${path} under "auths" (credential helpers are not run): add them there`
 }
 

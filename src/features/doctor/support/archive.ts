@@ -1,7 +1,7 @@
 import { closeSync, openSync, rmSync } from 'node:fs'
 import { PRIVATE_FILE, replaceFile } from '../../../base/files.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
-import { createContentZip } from '../../../archive/zip/small.ts'
+import { createContentZip } from '../../scanners/small-archive.ts'
 import type { Scrubber } from './scrub.ts'
 
 /** A member of a support archive: a text as it is, anything else as JSON. */

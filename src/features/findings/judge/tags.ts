@@ -1,4 +1,4 @@
-import { nameOfTag } from '../../../server/lookup/tag-names.ts'
+import { nameOfTag } from '../../lookup/reads/tag-names.ts'
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { TAGS } from '../../../base/domain/resources.ts'

@@ -1,5 +1,5 @@
 import { rpmOrder } from '../../../base/versions/rpm.ts'
-import { askVersion, isNamed, isWithdrawn } from '../../../documents/records/affected.ts'
+import { askVersion, isNamed, isWithdrawn } from '../../scanners/records/affected.ts'
 import type { Question } from '../../../base/identity/identity.ts'
 import { createPackageSource } from '../../match/judging/package-source.ts'
 import { querySourceOf } from '../../scanners/routes/query-source.ts'

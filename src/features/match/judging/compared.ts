@@ -1,5 +1,5 @@
 import type { Identity } from '../../../base/identity/identity.ts'
-import type { Uncompared } from '../../../documents/records/affected.ts'
+import type { Uncompared } from '../../scanners/records/affected.ts'
 import type { Why } from './components.ts'
 import type { RecordedEcosystems } from './package-source.ts'
 

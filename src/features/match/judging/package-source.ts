@@ -1,5 +1,5 @@
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
-import { type QuerySource, parseRecord } from '../../../documents/records/search.ts'
+import { type QuerySource, parseRecord } from '../../scanners/records/search.ts'
 import { coversAsked, isMeant } from '../../../base/identity/meant.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
 import type { Views } from '../../scanners/store/reads.ts'

@@ -1,5 +1,5 @@
-import { withTimes } from '../../../answers/cells.ts'
-import { asSentence } from '../../../answers/html.ts'
+import { withTimes } from '../../lookup/answers/cells.ts'
+import { asSentence } from '../../lookup/answers/html.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { describeMissing } from '../../../server/snapshot/missing.ts'
 import { whyNotAllSearched } from '../../../server/lookup/missing-record.ts'

@@ -1,8 +1,8 @@
 import { whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { asSentence } from '../../../answers/html.ts'
+import { asSentence } from '../../lookup/answers/html.ts'
 import type { Block } from '../blocks.ts'
-import { code, count, link, plain, time } from '../../../answers/cells.ts'
+import { code, count, link, plain, time } from '../../lookup/answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 
 /** Rows on a page of packages or records. */

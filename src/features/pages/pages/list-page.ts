@@ -1,4 +1,4 @@
-import { type ListPage, parseListPage } from '../../../server/reading/list-page.ts'
+import { type ListPage, parseListPage } from '../../lookup/reads/list-page.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import type { PageCall } from '../page.ts'
 

@@ -14,10 +14,10 @@ import {
   registryWords,
 } from '../../../base/domain/status.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
-import type { FactsBlock } from '../../../answers/html.ts'
+import type { FactsBlock } from '../../lookup/answers/html.ts'
 import type { Block, SourceCard, ChartBlock } from '../blocks.ts'
-import type { Tone } from '../../../answers/answer.ts'
-import { type Cell, size, count, digest, link, plain, span, state, time, grouped } from '../../../answers/cells.ts'
+import type { Tone } from '../../lookup/answers/answer.ts'
+import { type Cell, size, count, digest, link, plain, span, state, time, grouped } from '../../lookup/answers/cells.ts'
 import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { withoutCommand } from '../open-text.ts'

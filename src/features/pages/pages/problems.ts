@@ -5,8 +5,8 @@ import type { MirrorProblem } from '../../../server/status/problem.ts'
 import { problemsOf } from '../../../server/status/problems.ts'
 import type { SourceStatus } from '../../../base/reports/sources.ts'
 import type { Status } from '../../../base/reports/status.ts'
-import { type Cell, plain, span, state, time, withTimes } from '../../../answers/cells.ts'
-import { type FactsBlock, type NoticeBlock, asSentence } from '../../../answers/html.ts'
+import { type Cell, plain, span, state, time, withTimes } from '../../lookup/answers/cells.ts'
+import { type FactsBlock, type NoticeBlock, asSentence } from '../../lookup/answers/html.ts'
 import type { PageCall } from '../page.ts'
 
 /** What the notices are made from. */

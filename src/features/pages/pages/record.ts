@@ -5,7 +5,7 @@ import { type KnownRecordTags, readRecordTags } from '../../../server/lookup/rec
 import { MirrorError } from '../../../base/errors.ts'
 import { clip } from '../../../base/text.ts'
 import { datesFacts, readStoredRecord, recordAnswer, recordContent, removedRecordAnswer } from '../../lookup/record.ts'
-import { link } from '../../../answers/cells.ts'
+import { link } from '../../lookup/answers/cells.ts'
 import type { Block } from '../blocks.ts'
 import { answerBlocks } from '../links.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../page.ts'

@@ -1,5 +1,5 @@
 import type { Views, ViewRecord } from '../store/reads.ts'
-import { findMembers } from '../../../base/json/members.ts'
+import { findMembers } from '../members.ts'
 import { fieldsOf, jsonTextOf } from '../../../base/json/objects.ts'
 import { type Slice, elementsOf } from '../../../base/json/slices.ts'
 

@@ -1,5 +1,5 @@
 import { MirrorError } from '../../../base/errors.ts'
-import { type QuerySource, type ResultPage, search } from '../../../documents/records/search.ts'
+import { type QuerySource, type ResultPage, search } from '../records/search.ts'
 import { countValues } from '../../../base/json/values.ts'
 import { type Query, objectOf, readQuestion } from '../../../documents/records/query.ts'
 import type { Share } from '../../../base/connections/account.ts'

@@ -1,4 +1,4 @@
-import type { QuerySource } from '../../../documents/records/search.ts'
+import type { QuerySource } from '../records/search.ts'
 import { type BodyViews, oneBodyOf } from './one-body.ts'
 import { folderOf } from '../store/generations.ts'
 import type { Views } from '../store/reads.ts'

@@ -1,4 +1,3 @@
-import { freeBytes } from '../../../base/free-bytes.ts'
 import { type ChunkThread, startChunks } from '../../../base/threads/chunks.ts'
 import { workerFile } from '../../../base/threads/worker-file.ts'
 import type { MemberName } from '../../../archive/zip/directory.ts'
@@ -7,7 +6,7 @@ import { scopeSettings } from '../scope.ts'
 import type { UpstreamArchive } from '../upstream-archive.ts'
 import { type CheckedMember, eachChecked } from './checked.ts'
 import type { MembersStart } from './members.worker.ts'
-import { RECORD_ENDING, type ReadingTask, haveBytes, readRecords, shareBlocks, shareReading } from './read-members.ts'
+import { RECORD_ENDING, type ReadingTask, haveBytes, readRecords } from './read-members.ts'
 
 /** The members to read of an archive, in this order. */
 export interface Selection {
@@ -19,8 +18,6 @@ export interface Selection {
 
 /** Compressed bytes to read from which a thread of its own is worth its start. */
 const THREAD_FROM = 2 << 20
-/** Members of an archive that is read by two threads: the directory that both have takes 8 bytes for each. */
-const MOST_SHARED = 1 << 20
 /** The thread creates much garbage that lives shortly: a small young generation keeps its memory small. */
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
@@ -45,8 +42,7 @@ export function prepareReading(
   return {
     /**
      * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
-     * a downloaded archive is read in a thread of its own, so that the caller can write at the same time, and here while the caller would
-     * wait; one with very many members is closed here, and read by the thread alone.
+     * a downloaded archive is read in a thread of its own, so that the caller can write at the same time; it is closed here then.
      */
     async read({ numbers }: Selection, take: (member: CheckedMember) => void): Promise<void> {
       const scope = scopeSettings(config)
@@ -56,11 +52,6 @@ export function prepareReading(
         return eachChecked(chunk, take)
       }
       if (path !== null && haveBytes(reader.directory, numbers, THREAD_FROM)) thread ??= start(path)
-      if (thread !== null && numbers.length <= MOST_SHARED) {
-        const blocks = shareBlocks(numbers, reader.directory)
-        freeBytes(numbers)
-        return shareReading(thread, reader, { numbers: blocks, ...checks }, use)
-      }
       if (thread !== null) {
         await close() // its directory is large, and the thread has its own
         return thread.consume({ numbers, ...checks } satisfies ReadingTask, use, [numbers.buffer])

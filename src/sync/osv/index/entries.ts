@@ -74,16 +74,6 @@ export function skipBlanks(bytes: Buffer, at: number): number {
   return at
 }
 
-/**
- * Returns the position of the entry after one that ends at `end`; `end` when it is the list's last one, and only white
- * space follows the list; null when the list is malformed there.
- */
-export function nextEntry(bytes: Buffer, end: number): number | 'end' | null {
-  const at = skipBlanks(bytes, end)
-  if (bytes[at] === COMMA) return skipBlanks(bytes, at + 1)
-  return bytes[at] === LIST_CLOSE && skipBlanks(bytes, at + 1) === bytes.length ? 'end' : null
-}
-
 /** The bytes end within the entry. */
 export const UNFINISHED = -1
 

@@ -7,7 +7,7 @@ import { type ExportOptions, exportBundle } from '../../../../src/features/bundl
 import { exportInThread } from '../../../../src/features/bundles/tasks.ts'
 import { inspectBundle } from '../../../../src/features/bundles/import/open.ts'
 import { EMPTY_DIGEST } from '../../../../src/store/replication/rows.ts'
-import { type SummaryHeader, writeSummary } from '../../../../src/store/replication/summary.ts'
+import { type SummaryHeader, writeSummary } from '../../../../src/features/bundles/export/summary.ts'
 import { SANDBOX_KEYS } from '../../../sandbox/service/credentials.ts'
 import { type CatalogBench, catalogBench } from '../../../support/catalog/mirror.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'

@@ -1,5 +1,5 @@
 import { MirrorError, messageOf } from '../../../../base/errors.ts'
-import { type LineFault, eachGzipLine } from '../../../../base/gzip/lines.ts'
+import { type LineFault, eachGzipLine } from '../../format/lines.ts'
 import type { RecordDates } from '../../../../store/dates/reads.ts'
 import { compareKeys } from '../../../../store/replication/rows.ts'
 import type { Writes } from '../../../../store/writes.ts'

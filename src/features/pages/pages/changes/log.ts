@@ -2,9 +2,9 @@ import { type PublishedDoubt, doubtSummaries } from '../../../../base/domain/dou
 import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
 import { type LeftReads, leftRecords } from '../../../../store/changes/left.ts'
 import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
-import { createTagNames, labelOfPath } from '../../../../server/lookup/tag-names.ts'
+import { createTagNames, labelOfPath } from '../../../lookup/reads/tag-names.ts'
 import type { NamedChange } from '../../../lookup/change-tables.ts'
-import { grouped } from '../../../../answers/cells.ts'
+import { grouped } from '../../../lookup/answers/cells.ts'
 import type { Reads } from '../../../../store/reads.ts'
 import { type PageCall, choiceOf } from '../../page.ts'
 

@@ -6,7 +6,7 @@ import type { ChangedName, LoggedSnapshot } from '../../../../store/changes/log.
 import { type NamedChange, changedNames } from '../../../lookup/change-tables.ts'
 import type { Block } from '../../blocks.ts'
 import { listBlocks } from '../../links.ts'
-import { type Cell, code, count, link, plain, state, time } from '../../../../answers/cells.ts'
+import { type Cell, code, count, link, plain, state, time } from '../../../lookup/answers/cells.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { createLeft } from '../../../../store/changes/left.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn, labelerOf } from './log.ts'

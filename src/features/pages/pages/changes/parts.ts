@@ -1,7 +1,7 @@
 import { toIso } from '../../../../base/time.ts'
 import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, link, time } from '../../../../answers/cells.ts'
+import { type Cell, link, time } from '../../../lookup/answers/cells.ts'
 import { type PageCall, parameter } from '../../page.ts'
 import { selectOf } from '../runs/list.ts'
 

@@ -1,4 +1,4 @@
-import { type Cell, plain, state, time } from '../../../../answers/cells.ts'
+import { type Cell, plain, state, time } from '../../../lookup/answers/cells.ts'
 import { readRegistryNote, registryNoteMark } from '../../../../store/catalog/in-registry.ts'
 import type { PageCall } from '../../page.ts'
 import type { ImageRow } from './rows.ts'

@@ -4,7 +4,7 @@ import { type Quarantine, refusedBy } from '../../../../store/runs/quarantine.ts
 import { messageNow } from '../../../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../../../store/runs/runs.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, count, grouped, plain, size, state, time, withTimes } from '../../../../answers/cells.ts'
+import { type Cell, code, count, grouped, plain, size, state, time, withTimes } from '../../../lookup/answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { runDuration, runState } from './list.ts'
 import { differenceBlocks, quarantineNotice } from './quarantine.ts'

@@ -1,4 +1,4 @@
-import { type Cell, plain } from '../../../../answers/cells.ts'
+import { type Cell, plain } from '../../../lookup/answers/cells.ts'
 import { toIso } from '../../../../base/time.ts'
 import { clip, counted } from '../../../../base/text.ts'
 import type { PageCall } from '../../page.ts'

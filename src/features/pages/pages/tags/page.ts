@@ -4,7 +4,7 @@ import type { FindingsReads, FindingsState } from '../../../../store/findings/re
 import { type NotJudged, judgedParts, noChangeWords } from '../../../lookup/change-tables.ts'
 import { reasonsNotJudged } from '../../../lookup/tag.ts'
 import { answerBlocks } from '../../links.ts'
-import { type Cell, link, plain, time } from '../../../../answers/cells.ts'
+import { type Cell, link, plain, time } from '../../../lookup/answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { NOT_LOGGED, changesBlocks, requireTagFindings } from './log.ts'
 

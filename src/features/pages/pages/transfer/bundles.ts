@@ -1,7 +1,7 @@
 import type { BoxesStatus } from '../../../../base/reports/transfer.ts'
 import type { ExportedState, ImportedBundle } from '../../../../store/replication/ledger.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, count, plain, size, state, time } from '../../../../answers/cells.ts'
+import { type Cell, code, count, plain, size, state, time } from '../../../lookup/answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 
 /** Exported and imported bundles on a page. */

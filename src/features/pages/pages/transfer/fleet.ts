@@ -2,7 +2,7 @@ import { clip } from '../../../../base/text.ts'
 import type { FleetStatus } from '../../../../base/reports/fleet.ts'
 import { FLEET_PAUSED, describeLeaderless } from '../../../../base/domain/status.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, count, plain, size, span, state, time } from '../../../../answers/cells.ts'
+import { type Cell, count, plain, size, span, state, time } from '../../../lookup/answers/cells.ts'
 import type { PageCall, PageView } from '../../page.ts'
 
 /** Loads the page of the fleet: who leads it, and which generation this mirror serves. */

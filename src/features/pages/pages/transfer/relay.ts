@@ -2,7 +2,7 @@ import { clip } from '../../../../base/text.ts'
 import type { Status } from '../../../../base/reports/status.ts'
 import { handleOfTarget, nameOfTarget } from '../../../../base/domain/status.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, count, plain, state, time } from '../../../../answers/cells.ts'
+import { type Cell, count, plain, state, time } from '../../../lookup/answers/cells.ts'
 import type { PageCall, PageView } from '../../page.ts'
 
 /** Loads the page of the relay's targets: state, what waits, and why the last delivery failed. */

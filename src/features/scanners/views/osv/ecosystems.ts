@@ -1,7 +1,7 @@
 import { type Slice, elementsOf } from '../../../../base/json/slices.ts'
-import { findMembers, findOnlyMember } from '../../../../base/json/members.ts'
+import { findMembers, findOnlyMember } from '../../members.ts'
 import { alpineRelease, debianRelease, ubuntuRelease } from '../../../../base/identity/releases.ts'
-import { UNREAD_BOUNDS } from '../../../../documents/records/affected.ts'
+import { UNREAD_BOUNDS } from '../../records/affected.ts'
 import type { Config } from '../../../../config/schema.ts'
 
 /** What becomes of one affected package. */

@@ -1,0 +1,390 @@
+import { isMeant } from '../../../base/identity/meant.ts'
+import { normalName } from '../../../base/identity/names.ts'
+import { type Ecosystem, findEcosystem, openVersion } from '../../../base/versions/ecosystems.ts'
+import { type Fields, eachObject, fieldsOf, isObject } from '../../../base/json/objects.ts'
+import { type VersionOrder, numbersInTag } from '../../../base/versions/order.ts'
+import type { Steps } from '../../../base/pacing.ts'
+import { type BuildVerdict, compareBuilds } from './builds.ts'
+import { orderOfType } from '../../../base/versions/semver.ts'
+
+/** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
+export interface OsvRecord {
+  readonly id?: unknown
+  readonly modified?: unknown
+  readonly withdrawn?: unknown
+  readonly summary?: unknown
+  readonly affected?: unknown
+}
+
+/** What is looked for. */
+export interface Asked {
+  /** Null: any. */
+  readonly ecosystem: Ecosystem | null
+  readonly name: string
+  readonly version: AskedVersion
+  /** Whether ranges are passed over. */
+  readonly isListedOnly?: boolean
+  /** The stream of the module that an rpm was built for; null: it is not known; absent: all streams are compared, as osv.dev does. */
+  readonly stream?: string | null
+}
+
+/** A version that is compared with many. */
+type AskedVersion = ReturnType<typeof askVersion>
+
+/** Prepares a version for comparison; '' means any. */
+export function askVersion(text: string) {
+  const keys = new Map<VersionOrder, unknown>()
+  return {
+    /** Empty: any version. */
+    text,
+    /** As an order reads it; each order reads it once. */
+    keyOf(order: VersionOrder): unknown {
+      if (!keys.has(order)) keys.set(order, order.read(text))
+      return keys.get(order)
+    },
+  }
+}
+
+/** Why a record about a package says nothing about a version of it. */
+export type Uncompared =
+  /** It has a range, and its ecosystem has no order of versions. */
+  | 'no_order'
+  /** It has a range, and the order cannot read the version. */
+  | 'version'
+  /** It names commits alone. */
+  | 'commits'
+  /** A bound that decides, or a version that is listed, cannot be read or is missing. */
+  | 'bounds'
+  /** It names neither versions nor ranges. */
+  | 'no_versions'
+  /** The epoch of the version is not known, and decides. */
+  | 'epoch'
+  /** It is one of several versions, and the record tells these apart. */
+  | 'open'
+  /** It was built for a module, and the fix may be of another stream of that. */
+  | 'stream'
+
+/**
+ * What a record says about a package in a version; `likely`: affected, where the fix is of its stream, which is not known; `other`:
+ * nothing, it is about other packages or withdrawn.
+ */
+export type VersionVerdict = 'affected' | 'likely' | 'clear' | 'other' | Uncompared
+
+/**
+ * Evaluates whether a record affects a package in a version, as the OSV schema defines: listed among `versions`, or inside
+ * a range of type SEMVER or ECOSYSTEM. Ranges of commits are ignored; a withdrawn record affects nothing, as at
+ * osv.dev. A version that the ecosystem's order cannot parse is only looked for in the list. What could not be compared with
+ * the version is not taken for clear. `vendor`: the prefix that was removed from the record's ecosystems; the vendor's order
+ * still applies. In steps, because a record may be long.
+ */
+export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Steps<VersionVerdict> {
+  if (isWithdrawn(record)) return 'other'
+  const pace = createPace()
+  const beginning = asked.ecosystem === null ? null : openVersion(asked.ecosystem, asked.version.text)
+  let verdict: VersionVerdict = 'other'
+  for (const affected of eachObject(record.affected)) {
+    if (pace.isOver()) yield
+    const order = orderFor(record, affected, asked, vendor)
+    if (order === undefined) continue
+    const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
+    const own = yield* isAffected(part, asked.version, order, pace)
+    const isOfStream = buildOf(record, affected, asked, order) === 'same'
+    if (own === 'affected' && isOfStream) return own
+    if (own === 'affected') verdict = 'likely'
+    if (verdict !== 'other' && verdict !== 'clear') continue
+    verdict = own
+    if (own !== 'clear') continue
+    if (beginning !== null && namesWithin(affected, beginning)) verdict = 'open'
+    else if (!isOfStream) verdict = 'stream'
+  }
+  return verdict
+}
+
+/** Whether a bound or a listed version is one of those that begin so: then not all of these are alike. */
+function namesWithin({ versions, ranges }: Fields, beginning: string): boolean {
+  const bounds = eachObject(ranges).flatMap(({ events }) => eachObject(events).flatMap((one) => Object.values(one)))
+  const listed: readonly unknown[] = Array.isArray(versions) ? versions : []
+  return [...bounds, ...listed].some((one) => {
+    const plain = typeof one === 'string' ? one.trim().replace(/^v/i, '') : ''
+    return plain.startsWith(beginning) && !/^\d/.test(plain.slice(beginning.length))
+  })
+}
+
+/** Whether a record says that it was withdrawn. */
+export function isWithdrawn({ withdrawn }: OsvRecord): boolean {
+  return typeof withdrawn === 'string' && withdrawn !== ''
+}
+
+/** The order by which a version of the package is judged; undefined when another package, or stream of it, is meant. */
+export function orderFor(
+  record: OsvRecord,
+  affected: Fields,
+  asked: Asked,
+  vendor: string | undefined,
+): VersionOrder | null | undefined {
+  const { ecosystem, name } = asked
+  const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
+  if (typeof recorded !== 'string' || typeof named !== 'string') return undefined
+  if (ecosystem !== null && !isMeant(recorded, ecosystem.name)) return undefined
+  const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
+  const base = own?.base ?? null
+  if (normalName(base, named) !== normalName(base, name)) return undefined
+  const order = own?.order ?? null
+  return buildOf(record, affected, asked, order) === 'other' ? undefined : order
+}
+
+/** Reports whether a record is about a package, in whatever version. */
+export function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
+  for (const affected of eachObject(record.affected))
+    if (orderFor(record, affected, asked, vendor) !== undefined) return true
+  return false
+}
+
+function buildOf(
+  { summary }: OsvRecord,
+  affected: Fields,
+  { version, stream }: Asked,
+  order: VersionOrder | null,
+): BuildVerdict {
+  if (stream === undefined || version.text === '') return 'same'
+  return compareBuilds(summary, affected, { version: version.text, stream }, order)
+}
+
+/**
+ * Evaluates one element of a record's `affected`, which is about the package; `order`: of `orderFor`. By the OSV schema a
+ * version is affected that is listed or in a range, and a list beside a range of versions is recommended, not required to be
+ * complete. So a version is clear where each such range could be compared. A range of commits says nothing about versions: the
+ * list beside one is all that the record says of them, and is complete.
+ */
+export function* isAffected(
+  affected: Fields,
+  version: AskedVersion,
+  order: VersionOrder | null,
+  pace: Pace,
+): Steps<Exclude<VersionVerdict, 'other' | 'likely'>> {
+  if (version.text === '') return 'affected'
+  const { versions, ranges } = affected
+  if (yield* isListed(versions, version, order, pace)) return 'affected'
+  let isUnread = !isListOf(versions, isVersion) || !isListOf(ranges, isObject)
+  // A list is compared as text, in any ecosystem.
+  let isCompared = Array.isArray(versions) && versions.length > 0
+  let hasCommits = false
+  let uncompared: Uncompared | null = null
+  for (const range of eachObject(ranges)) {
+    const own = yield* isInside(range, version, order, pace)
+    if (own === 'affected') return own
+    if (own === 'clear') isCompared = true
+    else if (own === 'bounds') isUnread = true
+    else if (own === 'commits') hasCommits = true
+    else uncompared ??= own
+  }
+  if (hasCommits && order === null && isTagged(affected, version.text)) return 'affected'
+  if (isUnread) return 'bounds'
+  if (uncompared !== null) return uncompared
+  if (isCompared) return 'clear'
+  return hasCommits ? 'commits' : 'no_versions'
+}
+
+/** Whether a list beside commits has a tag of a version. */
+function isTagged({ versions, package: of }: Fields, version: string): boolean {
+  const { name } = fieldsOf(of)
+  const numbers = numbersInTag(version, name)
+  const tags: readonly unknown[] = Array.isArray(versions) ? versions : []
+  return numbers !== '' && tags.some((tag) => typeof tag === 'string' && numbersInTag(tag, name) === numbers)
+}
+
+/** Whether a field of a record is absent, or a list of nothing else. */
+function isListOf(field: unknown, is: (one: unknown) => boolean): boolean {
+  if (field === undefined || field === null) return true
+  return Array.isArray(field) && field.every(is)
+}
+
+function isVersion(listed: unknown): boolean {
+  return typeof listed === 'string' && listed.trim() !== ''
+}
+
+/** Listed as it is written, or as another text for the same version: 3.1 and 3.1.0 are one for PyPI. */
+function* isListed(versions: unknown, version: AskedVersion, order: VersionOrder | null, pace: Pace): Steps<boolean> {
+  if (!Array.isArray(versions)) return false
+  if (versions.includes(version.text)) return true
+  const key = order && version.keyOf(order)
+  if (order === null || key === null) return false
+  for (const listed of versions as unknown[]) {
+    if (pace.isOver()) yield
+    const other = typeof listed === 'string' ? order.read(listed) : null
+    if (other !== null && (order.compare(other, key) === 0 || isBuildOf(version, listed, order))) return true
+  }
+  return false
+}
+
+function isBuildOf({ text }: AskedVersion, named: unknown, order: VersionOrder): boolean {
+  return typeof named === 'string' && order.isBuildOf?.(text, named) === true
+}
+
+function* isInside(
+  range: Fields,
+  version: AskedVersion,
+  own: VersionOrder | null,
+  pace: Pace,
+): Steps<Exclude<VersionVerdict, 'other' | 'likely'>> {
+  if (pace.isOver()) yield
+  const { type, events } = range
+  if (type === 'GIT') return 'commits'
+  const order = orderOfType(type, own)
+  if (order === null) return own === null ? 'no_order' : 'bounds'
+  if (version.keyOf(order) === null) return 'version'
+  const found = yield* isIncluded(events, version, order, pace)
+  return found === 'clear' && fieldsOf(range['database_specific'])['unread_bounds'] === true ? 'bounds' : found
+}
+
+/** What the own fields of a range say of which bounds that cannot be read were left out, by `confirmedEvents`. */
+export const UNREAD_BOUNDS = { unread_bounds: true } as const
+
+const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const
+
+interface Event {
+  readonly kind: (typeof KINDS)[number]
+  readonly place: Place
+  /** As it is written. */
+  readonly text: unknown
+}
+
+/** `introduced: "0"` is before every version, `limit: "*"` behind every one. */
+type Place = 'start' | 'end' | { readonly key: unknown }
+
+/**
+ * The OSV schema's IncludedInRanges and BeforeLimits, for a version as `order` parses it. Of all events that precede
+ * the version, the last one in the order of versions decides whether it is affected, so they are visited once, in any order.
+ *
+ * An unreadable event is skipped. But a range with an unreadable upper bound (`fixed`,
+ * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
+ * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
+ * version is `bounds`: what decides cannot be read. So is every version in a range without an introduction, which the OSV schema
+ * requires: it is unknown where the affected versions begin. And so is one behind the end of a range that names another end above it:
+ * by the schema it is clear. But of `3.0.15.root.io.1`, what a vendor patched, and 3.0.16, what upstream fixed, neither clears 3.0.15-2.
+ */
+function* isIncluded(
+  events: unknown,
+  version: AskedVersion,
+  order: VersionOrder,
+  pace: Pace,
+): Steps<'affected' | 'clear' | 'bounds'> {
+  const key = version.keyOf(order)
+  let last: Event | null = null
+  let next: Event | null = null
+  let isOpen = false
+  let isUnbegun = false
+  let isBegun = false
+  let limited = false
+  let beforeLimit = false
+  for (const fields of eachObject(events)) {
+    for (const kind of KINDS) {
+      if (pace.isOver()) yield
+      const place = placeOf(kind, fields[kind], order)
+      if (place === 'unreadable') {
+        if (kind === 'introduced') isUnbegun = true
+        else isOpen = true
+      }
+      if (place === null || place === 'unreadable') continue
+      if (kind === 'introduced') isBegun = true
+      const after = compareToPlace(key, place, order)
+      if (kind === 'limit') {
+        limited = true
+        beforeLimit ||= after < 0
+        continue
+      }
+      const event: Event = { kind, place, text: fields[kind] }
+      const isLast = kind === 'last_affected' && (after <= 0 || isBuildOf(version, fields[kind], order))
+      if (!isLast && (kind === 'last_affected' || after >= 0)) {
+        if (last === null || compareEvents(event, last, order) >= 0) last = event
+      } else if (next === null || compareEvents(event, next, order) < 0) next = event
+    }
+  }
+  if (!isBegun) return 'bounds'
+  if (limited && !beforeLimit) return 'clear'
+  const isEndNext = next?.kind === 'fixed' || next?.kind === 'last_affected'
+  if (last?.kind === 'introduced') return !isOpen || isEndNext ? 'affected' : 'bounds'
+  // An introduction that cannot be read may be before the version.
+  if (isUnbegun) return 'bounds'
+  const isFixed =
+    last?.kind === 'fixed' && (compareToPlace(key, last.place, order) === 0 || isOfLine(version.text, last.text))
+  return !isEndNext || (isFixed && next?.kind === 'fixed') ? 'clear' : 'bounds'
+}
+
+/** Whether a version is one of those that continue a fixed one: only their last numbers differ, as in `2.0.root.io.1`, `2.0.root.io.3`. */
+function isOfLine(version: string, fixed: unknown): boolean {
+  const lineOf = (text: string): string => text.trim().replace(/^v/i, '').replace(/\d+$/, '')
+  return typeof fixed === 'string' && lineOf(version) === lineOf(fixed)
+}
+
+/** Returns null for an event of another kind; a field that is null or empty counts as absent. */
+function placeOf(kind: Event['kind'], text: unknown, order: VersionOrder): Place | 'unreadable' | null {
+  if (text === undefined || text === null || text === '') return null
+  if (typeof text !== 'string') return 'unreadable'
+  if (kind === 'introduced' && text === '0') return 'start'
+  if (kind === 'limit' && text === '*') return 'end'
+  const key = order.read(text)
+  return key === null ? 'unreadable' : { key }
+}
+
+/** Compares a version with a place: positive when the version comes after it. */
+function compareToPlace(key: unknown, place: Place, order: VersionOrder): number {
+  if (place === 'start') return 1
+  return place === 'end' ? -1 : order.compare(key, place.key)
+}
+
+/** A fix and an introduction of one version count in the order of the record: what is fixed may be introduced again. */
+function compareEvents(one: Event, other: Event, order: VersionOrder): number {
+  const ends = endOf(one.place) - endOf(other.place)
+  if (ends !== 0) return ends
+  const versions =
+    typeof one.place === 'object' && typeof other.place === 'object' ? order.compare(one.place.key, other.place.key) : 0
+  return versions || Number(one.kind === 'last_affected') - Number(other.kind === 'last_affected')
+}
+
+function endOf(place: Place): number {
+  if (place === 'start') return -1
+  return place === 'end' ? 1 : 0
+}
+
+/**
+ * Returns the part of a range that its readable events confirm, where an upper bound is unreadable: each introduction that
+ * another bound ends, each readable bound. Null for a range whose upper bounds are all readable: it stays unchanged.
+ */
+export function confirmedEvents(events: unknown, order: VersionOrder): readonly object[] | null {
+  const readable: Event[] = []
+  let isOpen = false
+  for (const fields of eachObject(events)) {
+    for (const kind of KINDS) {
+      const place = placeOf(kind, fields[kind], order)
+      if (place === 'unreadable') isOpen ||= kind !== 'introduced'
+      else if (place !== null) readable.push({ kind, place, text: fields[kind] })
+    }
+  }
+  if (!isOpen) return null
+  const limits = readable.filter(({ kind }) => kind === 'limit')
+  const sorted = readable.filter(({ kind }) => kind !== 'limit').sort((one, other) => compareEvents(one, other, order))
+  const ended = sorted.filter(
+    ({ kind }, i) => kind !== 'introduced' || (sorted[i + 1]?.kind ?? 'introduced') !== 'introduced',
+  )
+  return [...ended, ...limits].map(({ kind, text }) => ({ [kind]: text }))
+}
+
+/** Versions and packages checked per step: a few milliseconds, in any order. */
+const STRETCH = 1000
+
+/** Counts what was looked at. */
+type Pace = ReturnType<typeof createPace>
+
+/** Begins with a whole stretch. */
+export function createPace() {
+  let left = STRETCH
+  return {
+    /** Whether a stretch is over with this one. */
+    isOver(): boolean {
+      if (--left > 0) return false
+      left = STRETCH
+      return true
+    },
+  }
+}
