@@ -1,6 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import {
+  closeSync,
+  constants,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { Database } from './sqlite.ts'
 import { namingFaults } from './faults.ts'
@@ -26,6 +37,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   const db = namingFaults(dataDir, () => {
     refuseDataWrites(dataDir)
     makeFolder(dataDir)
+    if (isHeldRemoved(path)) throw alreadyLocked(dataDir, name)
     makeFile(path)
     return new Database(path, { timeout: 0 })
   })
@@ -37,13 +49,31 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
     db.close()
     refuseUnlockable(dataDir) // ENOLCK is SQLITE_BUSY too, and then no process has the lock
     if (systemCode(error) !== 'SQLITE_BUSY') return namingFaults(dataDir, () => rethrow(error))
-    const what = `${PURPOSE[name]} (${holder(path)}): ${dataDir}`
-    throw new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)
+    throw alreadyLocked(dataDir, name)
   }
   return {
     release() {
       if (db.open) db.close()
     },
+  }
+}
+
+function alreadyLocked(dataDir: string, name: LockName): MirrorError {
+  const what = `${PURPOSE[name]} (${holder(join(dataDir, `${name}.lock`))}): ${dataDir}`
+  return new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)
+}
+
+/**
+ * Reports whether the process that noted itself as the holder of a lock still has the file of it open, which was removed since: its
+ * lock is on no file that another process can try. False where the system does not tell, as it does on Linux alone.
+ */
+function isHeldRemoved(path: string): boolean {
+  try {
+    const removed = `${realpathSync(dirname(path))}/${basename(path)} (deleted)`
+    const open = `/proc/${readFileSync(`${path}.pid`, 'utf8')}/fd`
+    return readdirSync(open).some((file) => readlinkSync(join(open, file)) === removed)
+  } catch {
+    return false // no such process, or one of another user
   }
 }
 
@@ -65,6 +95,7 @@ export function lockFile(path: string): Lock | null {
 /** Reports whether another process has a lock, without acquiring it or creating anything. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   const path = join(dataDir, `${name}.lock`)
+  if (isHeldRemoved(path)) return true
   if (!namingFaults(dataDir, () => isPresent(path))) return false
   const db = namingFaults(dataDir, () => new Database(path, { readonly: true, timeout: 0 }))
   try {

@@ -170,7 +170,9 @@ function hasLog(path: string): boolean {
  */
 function giveLog(path: string, schema: Schema): void {
   try {
-    if ((hasLog(path) && !isPresent(`${path}-journal`)) || statSync(path).uid !== process.geteuid?.()) return
+    const { size, uid } = statSync(path)
+    if (size === 0 || uid !== process.geteuid?.()) return // an empty one stays so, and SQLite would remove its log
+    if (hasLog(path) && !isPresent(`${path}-journal`)) return
     refuseForeignLog(path, schema)
     const db = connect(path, { timeout: 0, fileMustExist: true })
     closing(db, () => {

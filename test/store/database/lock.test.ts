@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
@@ -66,6 +66,18 @@ describe('a lock', () => {
     const lock = acquireLock(dir, 'sync')
     expect(readFileSync(join(dir, 'sync.lock.pid'), 'utf8')).toBe(String(process.pid))
     lock.release()
+  })
+
+  longTest('of a process is respected although somebody removed its file', async () => {
+    const dir = scratch()
+    const child = await startChild('lock', dir)
+    rmSync(join(dir, 'sync.lock'))
+    expect(lockHolder(dir, 'sync')).toBe(`process ${child.pid}`)
+    const { code, message } = refusal(() => acquireLock(dir, 'sync'))
+    expect([code, message.includes(`process ${child.pid}`)]).toEqual(['locked', true])
+    await child.kill()
+    expect(lockHolder(dir, 'sync')).toBe(null)
+    acquireLock(dir, 'sync').release()
   })
 
   test('is free when only its file was left behind', () => {
