@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, openSync, readSync, rmSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFile, makeFolder, tightenFolder } from '../../base/files.ts'
 import { forgetVerification } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
-import { namingFaults } from './faults.ts'
+import { lossAt, namingFaults } from './faults.ts'
 import { refuseForeignJournal } from '../foreign-journal.ts'
 import { refuseBesideLoss } from './loss.ts'
 import { migrate, userVersion } from './migrate.ts'
@@ -103,6 +103,7 @@ interface Ready {
  * Restored and copied databases have a rollback journal.
  */
 function openReady(path: string, { schema, timeout, report, onNew }: Ready, set: (db: Db) => void): Db {
+  if (hasLostLog(path)) keepLog(path, report)
   if (!existsSync(path)) makeFile(path)
   refuseForeignLog(path, schema)
   const db = connectTrying(path, { timeout })
@@ -119,6 +120,19 @@ function openReady(path: string, { schema, timeout, report, onNew }: Ready, set:
     db.close()
     throw error
   }
+}
+
+/** Reports whether the write-ahead log of a lost database is left. Any connection would remove it, and the database may be put back. */
+export function hasLostLog(path: string): boolean {
+  return lossAt(path) !== null && hasLogged(path)
+}
+
+function keepLog(path: string, report: ReportCopy): void {
+  const kept = `${path}.lost-${new Date().toISOString().replace(/[:.]/g, '-')}-wal`
+  renameSync(`${path}-wal`, kept)
+  report?.(
+    `${path} was lost, and its log is kept as ${kept}: if you put that database back, put it back too, as ${path}-wal`,
+  )
 }
 
 /**
@@ -170,8 +184,7 @@ function hasLog(path: string): boolean {
  */
 function giveLog(path: string, schema: Schema): void {
   try {
-    const { size, uid } = statSync(path)
-    if (size === 0 || uid !== process.geteuid?.()) return // an empty one stays so, and SQLite would remove its log
+    if (lossAt(path) !== null || statSync(path).uid !== process.geteuid?.()) return
     if (hasLog(path) && !isPresent(`${path}-journal`)) return
     refuseForeignLog(path, schema)
     const db = connect(path, { timeout: 0, fileMustExist: true })
@@ -295,6 +308,7 @@ export function openViewsReader(path: string): Db {
 }
 
 function openRead(path: string, schema: Schema, cacheKilobytes: number, older = false): Db | null {
+  if (hasLostLog(path)) return null
   const db = connectTrying(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)

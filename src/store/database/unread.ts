@@ -1,9 +1,8 @@
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
-import { NEW_DATABASE, lossAdvice, namingFaults } from './faults.ts'
+import { NEW_DATABASE, lossAdvice, lossAt, namingFaults } from './faults.ts'
 import { databasePath, openReader } from './open.ts'
 import { closing } from '../../base/closing.ts'
 
@@ -48,9 +47,7 @@ export function describeMissing(dataDir: string): string | null {
 
 /** Reports whether the database is a file without content: no writer has made anything of it, or all of it was lost. */
 export function isEmptyFile(dataDir: string): boolean {
-  const path = databasePath(dataDir)
-  const [file, log] = [path, `${path}-wal`].map((one) => statSync(one, { throwIfNoEntry: false }))
-  return file?.size === 0 && (log?.size ?? 0) === 0
+  return lossAt(databasePath(dataDir)) === 'empty'
 }
 
 /** What an empty database is. */

@@ -5,9 +5,12 @@ import {
   existsSync,
   openSync,
   readFileSync,
+  readdirSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -105,11 +108,39 @@ describe('a data folder', () => {
   test('that is an empty file is called so, and not one that is not migrated', () => {
     const dir = scratch()
     writeFileSync(databasePath(dir), '')
+    expect(openReader(dir)).toBe(null)
     const { message } = whyUnread(dir, 'nothing is mirrored yet')
     expect(message).toContain('mirror.db is empty (0 bytes)')
     expect(message).toContain('patchmirror restore FILE')
     expect(message).not.toContain('not migrated')
     expect(hasUnreadDatabase(dir)).toBe(true)
+  })
+
+  test.each([
+    ['is not there any more', (path: string) => rmSync(path)],
+    ['is empty', (path: string) => truncateSync(path)],
+  ])('whose database %s keeps its log for the one that is put back, whatever reads it', (_, lose) => {
+    const store = writes()
+    store.osv.insertRecord(record('R', '1'), NOW / 1000)
+    const dir = scratch()
+    const path = databasePath(dir)
+    for (const end of ['', '-wal']) copyFileSync(databasePath(store.dir) + end, path + end)
+    store.close()
+    copyFileSync(path, join(dir, 'moved'))
+    const log = readFileSync(`${path}-wal`)
+    lose(path)
+    expect([openReader(dir), openPinnedReads(dir)]).toEqual([null, null])
+    inspectDatabases(dir, { quick: true })
+    const said: string[] = []
+    openWriter(dir, (text) => void said.push(text)).close()
+    const kept = readdirSync(dir).find((name) => name.startsWith('mirror.db.lost-')) ?? ''
+    expect(readFileSync(join(dir, kept)).equals(log)).toBe(true)
+    expect(said).toEqual([expect.stringContaining(`is kept as ${join(dir, kept)}`)])
+    rmSync(`${path}-shm`)
+    renameSync(join(dir, 'moved'), path)
+    renameSync(join(dir, kept), `${path}-wal`)
+    const count = 'SELECT count(*) FROM osv_record'
+    expect(openReader(dir)?.prepare(count).pluck().get()).toBe(1)
   })
 
   test.each(['local.key', 'webhooks.db'])('that is not there any more is missed where %s is left of it', (left) => {
