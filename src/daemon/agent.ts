@@ -1,5 +1,5 @@
 import { readyFolder } from '../store/database/open.ts'
-import { followNumbers } from '../store/given-numbers.ts'
+import { followNumbers, lossOfInbox } from '../store/given-numbers.ts'
 import { catalogRoutes } from '../server/catalog/routes.ts'
 import { deliveryRoutes } from '../server/deliveries.ts'
 import { withAddress } from '../server/listen.ts'
@@ -132,7 +132,7 @@ async function startCore(wiring: Wiring, on: Running) {
   const opened = openReads(config.data.dir)
   const gate = (on.gate = joinGate(features, gateParts(wiring, opened, on)))
   const reads = (on.reads = gate?.reads ?? opened)
-  const view = (on.view = createInboxView({ config, log, isExplained })) // after the inbox, which creates webhooks.db
+  const view = (on.view = createInboxView({ config, log, isExplained, onFound: fault.end })) // after the inbox, which creates webhooks.db
   const leads = (): boolean => gate?.leads() ?? true
   const parts: Parts = {
     ...wiring,
@@ -226,8 +226,9 @@ async function tryStart(config: Config, now: () => number): Promise<void> {
 /** Makes the data folder ready, and its first key, before this thread begins to read. */
 function readyData({ config, log, now }: Wiring, on: Running): void {
   const { data, server } = config
+  const isInboxLost = lossOfInbox(data.dir) !== null
   readyFolder(data.dir, (text) => log.info({}, text))
-  on.stops.push(followNumbers(data.dir, log, now()))
+  on.stops.push(followNumbers(data.dir, log, now(), isInboxLost))
   if (server.keys.length === 0) on.stops.push(startLocalKey(data.dir, now, log))
 }
 
