@@ -7,7 +7,7 @@ import { type ServerOptions, createServer } from '../server/server.ts'
 import { faultsOfSecretFiles } from '../config/secret-files.ts'
 import { createLiveConfig } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
-import { readCertificate } from '../base/certificate.ts'
+import { faultsOfCertificates, readCertificate } from '../base/certificate.ts'
 import { openAccount } from '../base/connections/account.ts'
 import { MirrorError } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
@@ -279,7 +279,7 @@ function servedBy(core: Core, webhooks: Webhooks, running: RunningFeatures, on: 
       ...(gate !== null && { fleet: gate.status }),
       webhooks: webhooks.report,
       storage: storage.state,
-      secretFaults: () => [...faultsOfSecretFiles(config), ...webhooks.secretFaults()],
+      secretFaults: () => [...faultsOfSecretFiles(config), ...faultsOfCertificates(config), ...webhooks.secretFaults()],
       instance,
       progressOf: parts.progressOf,
     },
