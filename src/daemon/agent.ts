@@ -1,4 +1,4 @@
-import { readyFolder } from '../store/database/open.ts'
+import { databasePath, hasLostLog, keepLog, readyFolder } from '../store/database/open.ts'
 import { followNumbers, lossOfInbox } from '../store/given-numbers.ts'
 import { catalogRoutes } from '../server/catalog/routes.ts'
 import { deliveryRoutes } from '../server/deliveries.ts'
@@ -295,8 +295,10 @@ function servedBy(core: Core, webhooks: Webhooks, running: RunningFeatures, on: 
 function lockFolder(dataDir: string, log: Logger): Lock {
   const aside = finishReplacing(dataDir)
   if (aside !== null) log.warn({}, `a repair was killed at its end: all is mirrored again, and ${keptAs(aside)}`)
+  const isLogLost = hasLostLog(databasePath(dataDir)) // before the lock forgets what the last daemon had open
   const lock = acquireLock(dataDir, 'serve')
   try {
+    if (isLogLost) keepLog(databasePath(dataDir), (text) => log.warn({}, text))
     checkLocks(dataDir, (text) => log.warn({}, text))
     return lock
   } catch (error) {

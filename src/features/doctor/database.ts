@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
 import { damageAdvice, lossAdvice, lostDatabase, nameStorageError } from '../../store/database/faults.ts'
 import { lossBesideDaemon } from '../../store/database/loss.ts'
-import { databasePath, inboxPath } from '../../store/database/open.ts'
-import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile } from '../../store/database/unread.ts'
+import { databasePath, hasLostLog, inboxPath } from '../../store/database/open.ts'
+import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile, whyUnread } from '../../store/database/unread.ts'
 import { unknownAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
 import { isKnown, newestOf, whyUnknown } from '../../store/database/schema/schema.ts'
@@ -21,6 +21,7 @@ export function soundness({ config }: Examined): Finding {
     return failure(`mirror.db: ${lostDatabase(databasePath(dir), loss).message}`, lossAdvice(dir, loss))
   const missing = describeMissing(dir)
   if (missing !== null) return warning(missing, lossAdvice(dir, 'missing'))
+  if (hasLostLog(databasePath(dir))) throw whyUnread(dir, NONE)
   const lostInbox = lossOfInbox(dir)
   if (lostInbox !== null) throw nameStorageError(lostDatabase(inboxPath(dir), lostInbox), dir)
   const databases = inspectDatabases(dir, { quick: true })

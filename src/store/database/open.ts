@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFile, makeFolder, tightenFolder } from '../../base/files.ts'
 import { forgetVerification } from '../notes.ts'
@@ -8,6 +8,7 @@ import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
 import { lossAt, namingFaults } from './faults.ts'
 import { refuseForeignJournal } from '../foreign-journal.ts'
+import { isBesideForeignLog } from './lock.ts'
 import { refuseBesideLoss } from './loss.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
@@ -122,12 +123,14 @@ function openReady(path: string, { schema, timeout, report, onNew }: Ready, set:
   }
 }
 
-/** Reports whether the write-ahead log of a lost database is left. Any connection would remove it, and the database may be put back. */
+/** Reports whether the write-ahead log of a lost or replaced database is left. Any connection would remove it, or write it over the other one. */
 export function hasLostLog(path: string): boolean {
-  return lossAt(path) !== null && hasLogged(path)
+  const isOther = basename(path) === 'mirror.db' && isBesideForeignLog(dirname(path))
+  return hasLogged(path) && (isOther || lossAt(path) !== null)
 }
 
-function keepLog(path: string, report: ReportCopy): void {
+/** Moves that log aside, and reports where it is. */
+export function keepLog(path: string, report: ReportCopy): void {
   const kept = `${path}.lost-${new Date().toISOString().replace(/[:.]/g, '-')}-wal`
   renameSync(`${path}-wal`, kept)
   report?.(
@@ -184,7 +187,7 @@ function hasLog(path: string): boolean {
  */
 function giveLog(path: string, schema: Schema): void {
   try {
-    if (lossAt(path) !== null || statSync(path).uid !== process.geteuid?.()) return
+    if (lossAt(path) !== null || hasLostLog(path) || statSync(path).uid !== process.geteuid?.()) return
     if (hasLog(path) && !isPresent(`${path}-journal`)) return
     refuseForeignLog(path, schema)
     const db = connect(path, { timeout: 0, fileMustExist: true })

@@ -3,7 +3,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
 import { NEW_DATABASE, lossAdvice, lossAt, namingFaults } from './faults.ts'
-import { databasePath, openReader } from './open.ts'
+import { databasePath, hasLostLog, openReader } from './open.ts'
 import { closing } from '../../base/closing.ts'
 
 /**
@@ -27,6 +27,7 @@ export function whyUnread(dataDir: string, none: string): MirrorError {
     'start the daemon ("patchmirror serve"), which migrates it'
   if (isEmptyFile(dataDir))
     return new MirrorError('not_ready', `${databasePath(dataDir)} ${EMPTY_FILE}. ${EMPTY_FILE_ADVICE}`)
+  if (hasLostLog(databasePath(dataDir))) return new MirrorError('not_ready', `${databasePath(dataDir)} ${OTHER_LOG}`)
   return new MirrorError('not_ready', hasUnreadDatabase(dataDir) ? older : `${none}${lossIn(dataDir)}`)
 }
 
@@ -49,6 +50,9 @@ export function describeMissing(dataDir: string): string | null {
 export function isEmptyFile(dataDir: string): boolean {
   return lossAt(databasePath(dataDir)) === 'empty'
 }
+
+const OTHER_LOG =
+  'was put in the place of another, whose log (mirror.db-wal) is left: start the daemon ("patchmirror serve"), which moves that aside'
 
 /** What an empty database is. */
 export const EMPTY_FILE = 'is empty (0 bytes): nothing was ever stored in it, or its content was lost'

@@ -99,20 +99,23 @@ describe('a lock', () => {
     lock.release()
   })
 
-  test('of a daemon goes with the database that it has open, whatever is at the path later, until the next has the lock', () => {
+  test.each([
+    ['a port', 8080],
+    ['a socket', 0],
+  ])('of a daemon on %s goes with the database that it has open, until the next has the lock', (_, port) => {
     const dir = scratch()
     const lock = acquireLock(dir, 'serve')
     const instance = announceInstance(dir)
     writeFileSync(join(dir, 'mirror.db'), 'one')
     expect(lossBesideDaemon(dir)).toBe(null)
-    announceAddress(dir, instance, { port: 8080 })
+    announceAddress(dir, instance, { port })
     expect(lossBesideDaemon(dir)).toBe(null)
     renameSync(join(dir, 'mirror.db'), join(dir, 'moved'))
     expect(lossBesideDaemon(dir)).toBe('missing')
     writeFileSync(join(dir, 'mirror.db'), '')
     expect(lossBesideDaemon(dir)).toBe('empty')
     writeFileSync(join(dir, 'mirror.db'), 'two')
-    announceAddress(dir, instance, { port: 8080 })
+    announceAddress(dir, instance, { port })
     expect(lossBesideDaemon(dir)).toBe('other')
     lock.release()
     expect(lossBesideDaemon(dir)).toBe(null)

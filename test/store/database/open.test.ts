@@ -22,6 +22,7 @@ import { nameStorageError } from '../../../src/store/database/faults.ts'
 import {
   databasePath,
   derivedDir,
+  hasLostLog,
   inboxPath,
   openInbox,
   openInboxReader,
@@ -29,7 +30,7 @@ import {
   openWriter,
 } from '../../../src/store/database/open.ts'
 import { inspectDatabases } from '../../../src/store/database/inspect.ts'
-import { lockHolder } from '../../../src/store/database/lock.ts'
+import { acquireLock, announceAddress, announceInstance, lockHolder } from '../../../src/store/database/lock.ts'
 import { hasUnreadDatabase, whyUnread } from '../../../src/store/database/unread.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
@@ -141,6 +142,34 @@ describe('a data folder', () => {
     renameSync(join(dir, kept), `${path}-wal`)
     const count = 'SELECT count(*) FROM osv_record'
     expect(openReader(dir)?.prepare(count).pluck().get()).toBe(1)
+  })
+
+  test('whose database was replaced beside the log of a killed daemon keeps that log, and writes nothing of it over the other', () => {
+    const store = writes()
+    store.osv.insertRecord(record('R', '1'), NOW / 1000)
+    const dir = scratch()
+    const path = databasePath(dir)
+    for (const end of ['', '-wal']) copyFileSync(databasePath(store.dir) + end, path + end)
+    store.close()
+    const lock = acquireLock(dir, 'serve')
+    announceAddress(dir, announceInstance(dir), { port: 1 })
+    lock.release()
+    const log = readFileSync(`${path}-wal`)
+    expect(hasLostLog(path)).toBe(false)
+    renameSync(path, join(dir, 'moved'))
+    copyFileSync(databasePath(filled()), join(dir, 'copy'))
+    const copy = new Database(join(dir, 'copy')) // as VACUUM INTO makes one: what gives it a log is a writer
+    copy.pragma('journal_mode = DELETE')
+    copy.close()
+    renameSync(join(dir, 'copy'), path)
+    const put = readFileSync(path)
+    expect([openReader(dir), hasLostLog(path)]).toEqual([null, true])
+    expect(whyUnread(dir, '').message).toContain('was put in the place of another')
+    expect([readFileSync(path).equals(put), readFileSync(`${path}-wal`).equals(log)]).toEqual([true, true])
+    openWriter(dir, null).close()
+    expect(openReader(dir)?.prepare('SELECT count(*) FROM osv_record').pluck().get()).toBe(300)
+    const kept = readdirSync(dir).find((name) => name.startsWith('mirror.db.lost-')) ?? ''
+    expect(readFileSync(join(dir, kept)).equals(log)).toBe(true)
   })
 
   test.each(['local.key', 'webhooks.db'])('that is not there any more is missed where %s is left of it', (left) => {
