@@ -1,6 +1,6 @@
 import { type SecureContext, createSecureContext } from 'node:tls'
 import { MirrorError, messageOf } from './errors.ts'
-import { readNamedFile } from './files.ts'
+import { briefReason, readNamedFile } from './files.ts'
 
 /** PEM files of a certificate (with its chain) and of its private key. */
 export interface CertificateFiles {
@@ -34,6 +34,27 @@ export function readCertificate(files: CertificateFiles, section: string): TlsOp
   const pair = attempt(`${names} cannot be read`, () => readPair(files))
   attempt(`${names} cannot be used together`, () => check(pair))
   return { ...pair, minVersion: 'TLSv1.2' }
+}
+
+/** The settings of a listener that may have a certificate. */
+interface CertifiedSection {
+  readonly certFile: string | null
+  readonly keyFile: string | null
+}
+
+/** Returns why a start would refuse the files of certificates as they are now; the words name no folder. */
+export function faultsOfCertificates(config: Readonly<Record<'server' | 'webhooks', CertifiedSection>>) {
+  return (['server', 'webhooks'] as const).flatMap((section) => {
+    const { certFile, keyFile } = config[section]
+    if (certFile === null || keyFile === null) return []
+    try {
+      check(readPair({ certFile, keyFile }))
+      return []
+    } catch (error) {
+      const why = briefReason(error, 'not known')
+      return [{ key: `${section}.certFile`, fault: `cannot be used with ${section}.keyFile (${why})` }]
+    }
+  })
 }
 
 /**

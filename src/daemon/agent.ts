@@ -1,5 +1,5 @@
-import { readyFolder } from '../store/database/open.ts'
-import { followNumbers } from '../store/given-numbers.ts'
+import { databasePath, hasLostLog, keepLog, readyFolder } from '../store/database/open.ts'
+import { followNumbers, lossOfInbox } from '../store/given-numbers.ts'
 import { catalogRoutes } from '../server/catalog/routes.ts'
 import { deliveryRoutes } from '../server/deliveries.ts'
 import { withAddress } from '../server/listen.ts'
@@ -7,7 +7,7 @@ import { type ServerOptions, createServer } from '../server/server.ts'
 import { faultsOfSecretFiles } from '../config/secret-files.ts'
 import { createLiveConfig } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
-import { readCertificate } from '../base/certificate.ts'
+import { faultsOfCertificates, readCertificate } from '../base/certificate.ts'
 import { openAccount } from '../base/connections/account.ts'
 import { MirrorError } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
@@ -132,7 +132,7 @@ async function startCore(wiring: Wiring, on: Running) {
   const opened = openReads(config.data.dir)
   const gate = (on.gate = joinGate(features, gateParts(wiring, opened, on)))
   const reads = (on.reads = gate?.reads ?? opened)
-  const view = (on.view = createInboxView({ config, log, isExplained })) // after the inbox, which creates webhooks.db
+  const view = (on.view = createInboxView({ config, log, isExplained, onFound: fault.end })) // after the inbox, which creates webhooks.db
   const leads = (): boolean => gate?.leads() ?? true
   const parts: Parts = {
     ...wiring,
@@ -226,8 +226,9 @@ async function tryStart(config: Config, now: () => number): Promise<void> {
 /** Makes the data folder ready, and its first key, before this thread begins to read. */
 function readyData({ config, log, now }: Wiring, on: Running): void {
   const { data, server } = config
+  const isInboxLost = lossOfInbox(data.dir) !== null
   readyFolder(data.dir, (text) => log.info({}, text))
-  on.stops.push(followNumbers(data.dir, log, now()))
+  on.stops.push(followNumbers(data.dir, log, now(), isInboxLost))
   if (server.keys.length === 0) on.stops.push(startLocalKey(data.dir, now, log))
 }
 
@@ -278,7 +279,7 @@ function servedBy(core: Core, webhooks: Webhooks, running: RunningFeatures, on: 
       ...(gate !== null && { fleet: gate.status }),
       webhooks: webhooks.report,
       storage: storage.state,
-      secretFaults: () => [...faultsOfSecretFiles(config), ...webhooks.secretFaults()],
+      secretFaults: () => [...faultsOfSecretFiles(config), ...faultsOfCertificates(config), ...webhooks.secretFaults()],
       instance,
       progressOf: parts.progressOf,
     },
@@ -294,8 +295,10 @@ function servedBy(core: Core, webhooks: Webhooks, running: RunningFeatures, on: 
 function lockFolder(dataDir: string, log: Logger): Lock {
   const aside = finishReplacing(dataDir)
   if (aside !== null) log.warn({}, `a repair was killed at its end: all is mirrored again, and ${keptAs(aside)}`)
+  const isLogLost = hasLostLog(databasePath(dataDir)) // before the lock forgets what the last daemon had open
   const lock = acquireLock(dataDir, 'serve')
   try {
+    if (isLogLost) keepLog(databasePath(dataDir), (text) => log.warn({}, text))
     checkLocks(dataDir, (text) => log.warn({}, text))
     return lock
   } catch (error) {

@@ -4,6 +4,7 @@ import { messageOf } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
 import { createChangeCheck } from '../store/database/change-check.ts'
 import { nameStorageError } from '../store/database/faults.ts'
+import { watchLoss } from '../store/database/loss.ts'
 import { inboxPath, openInboxReader } from '../store/database/open.ts'
 import { type OutboxReads, createOutboxReads } from '../store/webhooks/outbox.ts'
 import { warnOnce } from './log-lines.ts'
@@ -24,20 +25,32 @@ interface InboxViewOptions {
   readonly log: Pick<Logger, 'warn'>
   /** Reports whether the cause of a fault is in the log. */
   readonly isExplained: (message: string) => boolean
+  /** Called when the file that was open is at its path again, after it was lost: an empty inbox has no thread that would notice. */
+  readonly onFound: () => void
 }
 
 /** Interval between two looks, milliseconds. */
 const LOOK_MS = 1_000
 
 /** Creates the view. The file is opened once it is there: a first delivery may create it at any time. */
-export function createInboxView({ config: { data }, log, isExplained }: InboxViewOptions): InboxView {
+export function createInboxView({ config: { data }, log, isExplained, onFound }: InboxViewOptions): InboxView {
   const listeners: (() => void)[] = []
   const warn = warnOnce(log) // status pages are requested often
   let opened: ReturnType<typeof open> = null
+  let isLost = false
+  const refuseLoss = (refuse: () => void): void => {
+    const wasLost = isLost
+    isLost = true
+    refuse()
+    isLost = false
+    if (wasLost) onFound()
+  }
   const attempt = <T>(work: (view: NonNullable<typeof opened>) => T, otherwise: () => T): T => {
     try {
       opened ??= open(data.dir)
-      return opened === null ? otherwise() : work(opened)
+      if (opened === null) return otherwise()
+      refuseLoss(opened.refuseLoss)
+      return work(opened)
     } catch (error) {
       const why = messageOf(nameStorageError(error, data.dir, inboxPath(data.dir)))
       if (!isExplained(why)) warn(`what is passed on cannot be shown: ${why}`)
@@ -67,7 +80,8 @@ export function createInboxView({ config: { data }, log, isExplained }: InboxVie
 function open(dataDir: string) {
   const db = openInboxReader(dataDir)
   try {
-    return db && { db, reads: createOutboxReads(db), changed: createChangeCheck([db]) }
+    const refuseLoss = watchLoss(inboxPath(dataDir))
+    return db && { db, reads: createOutboxReads(db), changed: createChangeCheck([db]), refuseLoss }
   } catch (error) {
     db?.close()
     throw error

@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS, toIso } from '../base/time.ts'
 import { type GivenNumbers, databaseNote, noteDatabases } from './database/daemon-settings.ts'
 import { LOST_WITH_INBOX } from './database/migration-copy.ts'
 import { forgetMadeFrom, inboxPath, openInbox, openInboxReader, openReader, openWriter } from './database/open.ts'
-import { NEW_DATABASE } from './database/faults.ts'
+import { type Loss, NEW_DATABASE, lossAt } from './database/faults.ts'
 import type { Db } from './database/sqlite.ts'
 import { forgetVerification } from './notes.ts'
 import { raiseDateFloor } from './feeds/date-floor.ts'
@@ -84,11 +84,16 @@ const EVENTS = ['relay_event', 'inbox']
 
 /**
  * Settles databases that were put in place by hand, before anything is read; then notes each hour, and at the end, how far the
- * numbers of the folder are. Returns what ends it. `now`: Unix milliseconds.
+ * numbers of the folder are. Returns what ends it. `now`: Unix milliseconds; `isInboxLost`: what `lossOfInbox` said before a new one was made.
  */
-export function followNumbers(dataDir: string, log: Pick<Logger, 'warn'>, now: number): () => void {
+export function followNumbers(
+  dataDir: string,
+  log: Pick<Logger, 'warn'>,
+  now: number,
+  isInboxLost: boolean,
+): () => void {
   const at = { now, before: now - RELAY_DAYS * DAY_MS }
-  for (const text of settleCopies(dataDir, at)) log.warn({}, text)
+  for (const text of settleCopies(dataDir, at, isInboxLost)) log.warn({}, text)
   const note = (): void => {
     try {
       noteNumbers(dataDir)
@@ -123,7 +128,7 @@ export function noteNumbers(dataDir: string): void {
  * Does for databases that were put in place by hand what a restore does: one that has given fewer numbers than were noted in its
  * folder is a copy from before, and one of another name is another one. Returns a sentence on each. Call it before anything is read.
  */
-export function settleCopies(dataDir: string, at: RestoredAt): string[] {
+export function settleCopies(dataDir: string, at: RestoredAt, isInboxLost = lossOfInbox(dataDir) !== null): string[] {
   const { given: noted, mirror } = databaseNote(dataDir)
   const highest = Math.max(0, ...Object.values(noted).map((seq) => seq ?? 0))
   const beyond = { ...at, now: Math.max(at.now, (highest + 1) * 1000) } // whatever the clock shows
@@ -145,7 +150,7 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
         : `mirror.db is a copy from before: ${next}`,
     )
   }
-  const ofInbox = settleInbox(dataDir, noted, beyond)
+  const ofInbox = settleInbox(dataDir, noted, beyond, isInboxLost)
   if (isOther) {
     noteNumbers(dataDir) // it is the one of this folder from now on
     noteDatabases(dataDir, { ...databaseNote(dataDir), replacedAt: toIso(at.now) })
@@ -157,11 +162,16 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
 const NO_EVENTS: GivenNumbers = { relay_event: 0, inbox: 0 }
 const LOST_INBOX = `webhooks.db is new, and another one was here. ${LOST_WITH_INBOX}`
 
+/** Returns what became of a webhooks.db that a daemon noted; null: it is there, or none is noted. What it had since the note shows in nothing else. */
+export function lossOfInbox(dataDir: string): Loss | null {
+  return databaseNote(dataDir).given['inbox'] === undefined ? null : lossAt(inboxPath(dataDir))
+}
+
 /** Does it for webhooks.db; returns the sentence, null where it is the one of before. */
-function settleInbox(dataDir: string, noted: GivenNumbers, at: RestoredAt): string | null {
+function settleInbox(dataDir: string, noted: GivenNumbers, at: RestoredAt, isLost: boolean): string | null {
   const isThere = existsSync(inboxPath(dataDir))
   const events = isThere ? numbersOf(() => openInboxReader(dataDir), EVENTS) : NO_EVENTS
-  if (!isBehind(events, noted)) return null
+  if (!isLost && !isBehind(events, noted)) return null
   const db = openInbox(dataDir)
   const { relayed, received } = closing(db, () => settleOldInbox(db, at))
   if (isUnused(events)) return LOST_INBOX

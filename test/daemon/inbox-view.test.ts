@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -24,9 +24,10 @@ function opened() {
     { level: 'warn' },
     { write: (line: string) => void warned.push((JSON.parse(line) as { msg: string }).msg) },
   )
-  const view = createInboxView({ config, log, isExplained: () => false })
+  const found = vi.fn()
+  const view = createInboxView({ config, log, isExplained: () => false, onFound: found })
   onTestFinished(() => view.close())
-  return { dir, view, warned }
+  return { dir, view, warned, found }
 }
 
 const targetsIn = (view: InboxView): number =>
@@ -60,4 +61,19 @@ test('a database that cannot be read is warned of once, calls no listener, and w
   vi.advanceTimersByTime(2 * LOOK_MS)
   expect(warned).toEqual([expect.stringMatching(/^what is passed on cannot be shown: .+webhooks\.db/)])
   expect([targetsIn(view), view.webhookLog.last(), view.webhookLog.count(0)]).toEqual([-1, 0, -1])
+})
+
+test('a database that was moved away is missed without any delivery, and found when it is put back', () => {
+  const { dir, view, warned, found } = opened()
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  createRelayOutbox(db).replaceTargets([{ name: null, url: 'https://chat.example.com/a' }], 0)
+  vi.advanceTimersByTime(LOOK_MS)
+  renameSync(inboxPath(dir), join(dir, 'moved'))
+  vi.advanceTimersByTime(2 * LOOK_MS)
+  expect(warned).toEqual([expect.stringContaining('the file is not there any more')])
+  expect([targetsIn(view), found.mock.calls.length]).toEqual([-1, 0])
+  renameSync(join(dir, 'moved'), inboxPath(dir))
+  vi.advanceTimersByTime(2 * LOOK_MS)
+  expect([targetsIn(view), found.mock.calls.length]).toEqual([1, 1])
 })

@@ -18,6 +18,7 @@ import { createListening, openSocket, withAddress } from '../../src/server/liste
 import { goOffline } from '../../src/base/offline.ts'
 import { loadQuick } from '../support/limits.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
+import { faultsOfCertificates } from '../../src/base/certificate.ts'
 import { longTest, test } from '../support/tables.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
 import { type Served, closeAll, jsonOf, serve } from './served.ts'
@@ -195,12 +196,18 @@ describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
     }
     const before = await nameNow()
     const next = makeTls(scratch())
+    const faults = () =>
+      faultsOfCertificates({ server: { certFile, keyFile }, webhooks: { certFile: null, keyFile: null } })
+    expect(faults()).toEqual([])
     writeFileSync(certFile, next.cert) // the key is still the old one
+    const mismatch = 'cannot be used with server.keyFile (ERR_OSSL_X509_KEY_VALUES_MISMATCH)'
+    expect(faults()).toEqual([{ key: 'server.certFile', fault: mismatch }])
     server.reload()
     server.reload()
     expect(errors).toHaveLength(1)
     expect(await nameNow()).toBe(before)
     writeFileSync(keyFile, next.key)
+    expect(faults()).toEqual([])
     server.reload()
     expect(await nameNow()).not.toBe(before)
     expect(told.join()).toContain('took the renewed certificate of server.certFile')

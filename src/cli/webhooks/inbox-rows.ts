@@ -1,22 +1,40 @@
 import { closing } from '../../base/closing.ts'
 import { withReads } from '../../store/reads.ts'
 import { MirrorError, systemCode } from '../../base/errors.ts'
-import { isPresent } from '../../base/files.ts'
 import { toIsoOrNull } from '../../base/time.ts'
 import type { Config } from '../../config/schema.ts'
-import { type Db, inboxPath, openInbox } from '../../store/database/open.ts'
-import { namingFaults } from '../../store/database/faults.ts'
+import { type Db, inboxPath, openInbox, openInboxReader } from '../../store/database/open.ts'
+import { lossAt, lostDatabase, namingFaults } from '../../store/database/faults.ts'
+import { lossOfInbox } from '../../store/given-numbers.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
 import type { InboxRow } from '../../store/webhooks/inbox.ts'
 import type { EventTarget } from '../../base/domain/image-reference.ts'
 import { visible } from '../output.ts'
 
 /**
- * Calls `work` with the database of deliveries, which a running daemon may have open as well; gives `none` when nothing was
- * ever delivered. Throws `storage`, `corrupt` or `schema`.
+ * Calls `work` with the database of deliveries to read it, which a running daemon may have open as well; gives `none` when nothing
+ * was ever delivered. Throws `storage`, `corrupt`, `schema`, and `not_ready` where no daemon has migrated it.
  */
 export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) => T): T {
-  if (!namingFaults(dir, () => isPresent(inboxPath(dir)), inboxPath(dir))) return none
+  const path = inboxPath(dir)
+  return namingFaults(
+    dir,
+    () => {
+      const loss = lossOfInbox(dir)
+      if (loss !== null) throw lostDatabase(path, loss)
+      const db = openInboxReader(dir)
+      if (db !== null) return closing(db, () => work(db))
+      if (lossAt(path) !== null) return none
+      throw new MirrorError('not_ready', `${path} is not migrated yet: start the daemon ("patchmirror serve")`)
+    },
+    path,
+  )
+}
+
+/** Calls `work` with it to change what is stored. */
+export function changeInbox<T>(config: Config, none: T, work: (db: Db) => T): T {
+  const { dir } = config.data
+  if (!withInbox(config, false, () => true)) return none
   const db = openInbox(dir)
   return closing(db, () => namingFaults(dir, () => work(db), inboxPath(dir)))
 }

@@ -3,7 +3,7 @@ import { sha256Hex } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted, wholeNumber } from '../../base/text.ts'
 import { type InboxRow, type InboxState, createInbox, createInboxReads } from '../../store/webhooks/inbox.ts'
-import { nameOf, shownRow, withDecisions, withInbox } from './inbox-rows.ts'
+import { changeInbox, nameOf, shownRow, withDecisions, withInbox } from './inbox-rows.ts'
 import { type GlobalOptions, isServed, print, settings } from '../context.ts'
 import { table, timeOf, visible } from '../output.ts'
 import { duration } from '../../base/time.ts'
@@ -166,7 +166,7 @@ function settleChosen(
   if (ids.length > 0 === isAll) throw new MirrorError('usage', usage)
   const { config } = settings(options, false, [])
   const numbers = ids.map(numberOf)
-  const count = withInbox(config, null, (db) => {
+  const count = changeInbox(config, null, (db) => {
     const inbox = createInbox(db)
     const settle = db.transaction(() => {
       if (isAll) return all(inbox)

@@ -9,7 +9,7 @@ import { webhooksApi } from '../account/service-api.ts'
 import { type Item, itemIdOf, itemListOf, textOf } from '../account/service-answer.ts'
 import { type Finding, failure, fine, skipped, warning } from './check.ts'
 import { NO_UPSTREAM } from './network/checks.ts'
-import { type DoctorWorld, type Examined, NO_SECRET, type ServiceProbe, validSecrets } from './world.ts'
+import { type DoctorWorld, type Examined, NO_SECRET, type ServiceProbe, unreadSecrets, validSecrets } from './world.ts'
 
 /** Returns what the last complete look at the catalog found of the subscriptions. */
 export function subscriptions({ config: { data, catalog, upstream } }: Examined): Finding {
@@ -33,6 +33,8 @@ const DEAD = /^(disabled|inactive|paused|suspended|revoked|deleted|expired)$/i
 
 /** Looks whether the service has the subscriptions whose secrets are here. */
 export async function webhook({ world, config, probe }: Examined): Promise<Finding> {
+  const unread = unreadSecrets(config)
+  if (unread !== null) return skipped(unread)
   const own = validSecrets(world, config)
   const isListed = probe.upstream.has('settings')
   if (own.length === 0) return isListed ? withoutSecret(world, config, probe) : skipped(NO_SECRET)

@@ -71,7 +71,7 @@ function removeEmpty(dir: string): void {
 }
 
 /** What the program writes in the data folder, and in the folders below it. */
-const WRITTEN = /^(derived|downloads|views)$|\.(db|lock)(-wal|-shm)?$/
+const WRITTEN = /^(derived|downloads|views)$|^serve\.|\.(db|lock)(-wal|-shm|\.pid)?$/
 
 /** Throws `storage` for a file or folder that this user may not use, as one that a command of another user made. */
 function refuseClosed(dir: string): void {

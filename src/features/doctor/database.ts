@@ -1,11 +1,12 @@
 import { basename } from 'node:path'
-import { damageAdvice, lossAdvice, lostDatabase } from '../../store/database/faults.ts'
+import { damageAdvice, lossAdvice, lostDatabase, nameStorageError } from '../../store/database/faults.ts'
 import { lossBesideDaemon } from '../../store/database/loss.ts'
-import { databasePath } from '../../store/database/open.ts'
-import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile } from '../../store/database/unread.ts'
+import { databasePath, hasLostLog, inboxPath } from '../../store/database/open.ts'
+import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile, whyUnread } from '../../store/database/unread.ts'
 import { unknownAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
 import { isKnown, newestOf, whyUnknown } from '../../store/database/schema/schema.ts'
+import { lossOfInbox } from '../../store/given-numbers.ts'
 import { hasServed, lockHolder, servingDaemon } from '../../store/database/lock.ts'
 import { type Finding, failure, fine, skipped, warning } from './check.ts'
 import type { Examined } from './world.ts'
@@ -20,6 +21,9 @@ export function soundness({ config }: Examined): Finding {
     return failure(`mirror.db: ${lostDatabase(databasePath(dir), loss).message}`, lossAdvice(dir, loss))
   const missing = describeMissing(dir)
   if (missing !== null) return warning(missing, lossAdvice(dir, 'missing'))
+  if (hasLostLog(databasePath(dir))) throw whyUnread(dir, NONE)
+  const lostInbox = lossOfInbox(dir)
+  if (lostInbox !== null) throw nameStorageError(lostDatabase(inboxPath(dir), lostInbox), dir)
   const databases = inspectDatabases(dir, { quick: true })
   if (databases.length === 0) return skipped(NONE)
   const damaged = databases.filter(({ faults }) => faults.length > 0)

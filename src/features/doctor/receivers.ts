@@ -9,7 +9,7 @@ import { servingDaemon } from '../../store/database/lock.ts'
 import { type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { findingOf, listedFindings, listedFor } from './listed.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
-import { type DoctorWorld, type Examined, NO_SECRET, type PathAnswer, validSecrets } from './world.ts'
+import { type DoctorWorld, type Examined, NO_SECRET, type PathAnswer, unreadSecrets, validSecrets } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
 import { connectTimeoutOf } from '../../upstream/http/transport.ts'
 
@@ -18,7 +18,7 @@ const PASS_ON = 'Pass this path on to the daemon in the reverse proxy (POST and 
 /** Asks the endpoints of deliveries where clients find them. */
 export async function endpoint({ world, config }: Examined): Promise<Finding> {
   const { server, webhooks, data } = config
-  if (validSecrets(world, config).length === 0) return skipped(NO_SECRET)
+  if (validSecrets(world, config).length === 0) return skipped(unreadSecrets(config) ?? NO_SECRET)
   if (servingDaemon(data.dir) === null) return skipped('no daemon is running, so no endpoint is open')
   const own = webhooks.port !== null
   if (server.publicUrl === null && own)

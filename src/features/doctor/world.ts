@@ -4,7 +4,8 @@ import type { Config } from '../../config/schema.ts'
 import type { unknownQuota } from '../../upstream/http/quota.ts'
 import type { Upstream } from '../../upstream/surfaces.ts'
 import type { StorageState } from '../../base/reports/storage.ts'
-import { type KeptSecret, isValidAt } from '../../webhooks/receive/secret-file.ts'
+import { secretFilePath } from '../../config/kinds/webhooks.ts'
+import { type KeptSecret, faultOfSecretFile, isValidAt } from '../../webhooks/receive/secret-file.ts'
 
 /** A webhook secret of this mirror without the secret itself. */
 type KnownSecret = Omit<KeptSecret, 'secret'>
@@ -71,6 +72,12 @@ export interface Examined {
 /** Returns the webhook secrets that are valid now. */
 export function validSecrets(world: Pick<DoctorWorld, 'now' | 'readSecrets'>, config: Config): readonly KnownSecret[] {
   return world.readSecrets(config).filter((one) => isValidAt(one, world.now()))
+}
+
+/** Says that what is in the file of secrets is not known, nor what the daemon has of it; null: it can be read, or there is none. */
+export function unreadSecrets(config: Config): string | null {
+  const fault = faultOfSecretFile(secretFilePath(config))
+  return fault === null ? null : `the webhook secrets are not known: their file ${fault}`
 }
 
 /** What is said where there is none. */

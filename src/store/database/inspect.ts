@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { isUnreadable, namingFaults } from './faults.ts'
-import { databasePath, inboxPath } from './open.ts'
+import { databasePath, hasLostLog, inboxPath } from './open.ts'
 import { FINDINGS_SCHEMA, findingsPath } from '../findings/database.ts'
 import { faultOfSeal } from '../findings/seal.ts'
 import { userVersion } from './migrate.ts'
@@ -62,6 +62,7 @@ function inspect(dataDir: string, path: string, look: (db: Db) => string[]): { v
     return namingFaults(
       dataDir,
       () => {
+        if (hasLostLog(path)) return { version: 0, faults: [] }
         const db = openAnyVersion(path)
         return closing(db, () => ({ version: userVersion(db), faults: look(db) }))
       },

@@ -1,6 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import {
+  closeSync,
+  constants,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { Database } from './sqlite.ts'
 import { namingFaults } from './faults.ts'
@@ -26,6 +37,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   const db = namingFaults(dataDir, () => {
     refuseDataWrites(dataDir)
     makeFolder(dataDir)
+    if (isHeldRemoved(path)) throw alreadyLocked(dataDir, name)
     makeFile(path)
     return new Database(path, { timeout: 0 })
   })
@@ -37,13 +49,31 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
     db.close()
     refuseUnlockable(dataDir) // ENOLCK is SQLITE_BUSY too, and then no process has the lock
     if (systemCode(error) !== 'SQLITE_BUSY') return namingFaults(dataDir, () => rethrow(error))
-    const what = `${PURPOSE[name]} (${holder(path)}): ${dataDir}`
-    throw new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)
+    throw alreadyLocked(dataDir, name)
   }
   return {
     release() {
       if (db.open) db.close()
     },
+  }
+}
+
+function alreadyLocked(dataDir: string, name: LockName): MirrorError {
+  const what = `${PURPOSE[name]} (${holder(join(dataDir, `${name}.lock`))}): ${dataDir}`
+  return new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)
+}
+
+/**
+ * Reports whether the process that noted itself as the holder of a lock still has the file of it open, which was removed since: its
+ * lock is on no file that another process can try. False where the system does not tell, as it does on Linux alone.
+ */
+function isHeldRemoved(path: string): boolean {
+  try {
+    const removed = `${realpathSync(dirname(path))}/${basename(path)} (deleted)`
+    const open = `/proc/${readFileSync(`${path}.pid`, 'utf8')}/fd`
+    return readdirSync(open).some((file) => readlinkSync(join(open, file)) === removed)
+  } catch {
+    return false // no such process, or one of another user
   }
 }
 
@@ -65,6 +95,7 @@ export function lockFile(path: string): Lock | null {
 /** Reports whether another process has a lock, without acquiring it or creating anything. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   const path = join(dataDir, `${name}.lock`)
+  if (isHeldRemoved(path)) return true
   if (!namingFaults(dataDir, () => isPresent(path))) return false
   const db = namingFaults(dataDir, () => new Database(path, { readonly: true, timeout: 0 }))
   try {
@@ -89,18 +120,25 @@ const INSTANCE_FILE = 'serve.instance'
 /** Creates a random id, 16 hex digits, for the daemon with the `serve` lock and writes it to the data folder. */
 export function announceInstance(dataDir: string): string {
   const instance = randomBytes(8).toString('hex')
-  announceAddress(dataDir, instance, { port: 0 })
+  writeInstance(dataDir, `${instance} 0`)
   return instance
 }
 
 /**
- * Writes the port that the daemon listens on, which database it has open by then, and its process again, for which there was no room
- * on a full disk.
+ * Writes the port that the daemon listens on (0: a socket), which database it has open by then, and its process again, for which there
+ * was no room on a full disk.
  */
 export function announceAddress(dataDir: string, instance: string, { port }: { port: number }): void {
+  const path = join(dataDir, 'mirror.db')
+  const known = noted(dataDir, instance)
+  const file = known?.file ?? fileNumber(path)
+  const log = known === null ? fileNumber(`${path}-wal`) : known.log
+  writeInstance(dataDir, `${instance} ${port} ${file ?? ''} ${log ?? ''}`)
+}
+
+function writeInstance(dataDir: string, text: string): void {
   namingFaults(dataDir, () => {
-    const file = port === 0 ? null : (noted(dataDir, instance) ?? fileNumber(join(dataDir, 'mirror.db')))
-    note(join(dataDir, INSTANCE_FILE), `${instance} ${port} ${file ?? ''}\n`)
+    note(join(dataDir, INSTANCE_FILE), `${text}\n`)
     note(join(dataDir, 'serve.lock.pid'), String(process.pid))
   })
 }
@@ -131,14 +169,32 @@ export function fileNumber(path: string): bigint | null {
 
 /** Returns the number of the database that the daemon noted as its own, whether it still runs or not; null: none is noted. */
 export function notedDatabase(dataDir: string): bigint | null {
-  return noted(dataDir, null)
+  return noted(dataDir, null)?.file ?? null
 }
 
-/** The same of one instance alone; null: of any. */
-function noted(dataDir: string, instance: string | null): bigint | null {
+/**
+ * Reports whether mirror.db is another file than the last daemon had open, beside the write-ahead log that was that one's: SQLite
+ * would write it over the other database, and destroy that. A copy of the whole folder has another log too.
+ */
+export function isBesideForeignLog(dataDir: string): boolean {
+  const known = noted(dataDir, null)
+  const path = join(dataDir, 'mirror.db')
+  if (known === null || known.log === null) return false
+  return fileNumber(`${path}-wal`) === known.log && fileNumber(path) !== known.file
+}
+
+/** The numbers of a database and of its write-ahead log. */
+interface NotedFiles {
+  readonly file: bigint
+  readonly log: bigint | null
+}
+
+/** Returns what one instance alone noted; null: what any did. */
+function noted(dataDir: string, instance: string | null): NotedFiles | null {
   try {
-    const [of, , file = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(/\s/)
-    return (instance === null || of === instance) && /^\d+$/.test(file) ? BigInt(file) : null
+    const [of, , file = '', log = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(/\s/)
+    if ((instance !== null && of !== instance) || !/^\d+$/.test(file)) return null
+    return { file: BigInt(file), log: /^\d+$/.test(log) ? BigInt(log) : null }
   } catch {
     return null
   }

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, openSync, readSync, rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { closeSync, existsSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFile, makeFolder, tightenFolder } from '../../base/files.ts'
 import { forgetVerification } from '../notes.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
-import { namingFaults } from './faults.ts'
+import { lossAt, namingFaults } from './faults.ts'
 import { refuseForeignJournal } from '../foreign-journal.ts'
+import { isBesideForeignLog } from './lock.ts'
 import { refuseBesideLoss } from './loss.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
@@ -103,6 +104,7 @@ interface Ready {
  * Restored and copied databases have a rollback journal.
  */
 function openReady(path: string, { schema, timeout, report, onNew }: Ready, set: (db: Db) => void): Db {
+  if (hasLostLog(path)) keepLog(path, report)
   if (!existsSync(path)) makeFile(path)
   refuseForeignLog(path, schema)
   const db = connectTrying(path, { timeout })
@@ -119,6 +121,21 @@ function openReady(path: string, { schema, timeout, report, onNew }: Ready, set:
     db.close()
     throw error
   }
+}
+
+/** Reports whether the write-ahead log of a lost or replaced database is left. Any connection would remove it, or write it over the other one. */
+export function hasLostLog(path: string): boolean {
+  const isOther = basename(path) === 'mirror.db' && isBesideForeignLog(dirname(path))
+  return hasLogged(path) && (isOther || lossAt(path) !== null)
+}
+
+/** Moves that log aside, and reports where it is. */
+export function keepLog(path: string, report: ReportCopy): void {
+  const kept = `${path}.lost-${new Date().toISOString().replace(/[:.]/g, '-')}-wal`
+  renameSync(`${path}-wal`, kept)
+  report?.(
+    `${path} was lost, and its log is kept as ${kept}: if you put that database back, put it back too, as ${path}-wal`,
+  )
 }
 
 /**
@@ -170,7 +187,8 @@ function hasLog(path: string): boolean {
  */
 function giveLog(path: string, schema: Schema): void {
   try {
-    if ((hasLog(path) && !isPresent(`${path}-journal`)) || statSync(path).uid !== process.geteuid?.()) return
+    if (lossAt(path) !== null || hasLostLog(path) || statSync(path).uid !== process.geteuid?.()) return
+    if (hasLog(path) && !isPresent(`${path}-journal`)) return
     refuseForeignLog(path, schema)
     const db = connect(path, { timeout: 0, fileMustExist: true })
     closing(db, () => {
@@ -293,6 +311,7 @@ export function openViewsReader(path: string): Db {
 }
 
 function openRead(path: string, schema: Schema, cacheKilobytes: number, older = false): Db | null {
+  if (hasLostLog(path)) return null
   const db = connectTrying(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)

@@ -1,10 +1,9 @@
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
-import { NEW_DATABASE, lossAdvice, namingFaults } from './faults.ts'
-import { databasePath, openReader } from './open.ts'
+import { NEW_DATABASE, lossAdvice, lossAt, namingFaults } from './faults.ts'
+import { databasePath, hasLostLog, openReader } from './open.ts'
 import { closing } from '../../base/closing.ts'
 
 /**
@@ -28,6 +27,7 @@ export function whyUnread(dataDir: string, none: string): MirrorError {
     'start the daemon ("patchmirror serve"), which migrates it'
   if (isEmptyFile(dataDir))
     return new MirrorError('not_ready', `${databasePath(dataDir)} ${EMPTY_FILE}. ${EMPTY_FILE_ADVICE}`)
+  if (hasLostLog(databasePath(dataDir))) return new MirrorError('not_ready', `${databasePath(dataDir)} ${OTHER_LOG}`)
   return new MirrorError('not_ready', hasUnreadDatabase(dataDir) ? older : `${none}${lossIn(dataDir)}`)
 }
 
@@ -48,10 +48,11 @@ export function describeMissing(dataDir: string): string | null {
 
 /** Reports whether the database is a file without content: no writer has made anything of it, or all of it was lost. */
 export function isEmptyFile(dataDir: string): boolean {
-  const path = databasePath(dataDir)
-  const [file, log] = [path, `${path}-wal`].map((one) => statSync(one, { throwIfNoEntry: false }))
-  return file?.size === 0 && (log?.size ?? 0) === 0
+  return lossAt(databasePath(dataDir)) === 'empty'
 }
+
+const OTHER_LOG =
+  'was put in the place of another, whose log (mirror.db-wal) is left: start the daemon ("patchmirror serve"), which moves that aside'
 
 /** What an empty database is. */
 export const EMPTY_FILE = 'is empty (0 bytes): nothing was ever stored in it, or its content was lost'

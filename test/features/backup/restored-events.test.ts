@@ -7,11 +7,11 @@ import { restoreBackup } from '../../../src/features/backup/restore.ts'
 import { writeBackup } from '../../../src/features/backup/write.ts'
 import { DAY_MS } from '../../../src/base/time.ts'
 import { databaseNote } from '../../../src/store/database/daemon-settings.ts'
-import { openInboxReader, openReader, openWriter } from '../../../src/store/database/open.ts'
+import { inboxPath, openInbox, openInboxReader, openReader, openWriter } from '../../../src/store/database/open.ts'
 import { openFindings, readFindings } from '../../../src/store/findings/database.ts'
 import { noteVerification, readLastVerification } from '../../../src/store/notes.ts'
 import { createReads } from '../../../src/store/reads.ts'
-import { noteNumbers, settleCopies } from '../../../src/store/given-numbers.ts'
+import { lossOfInbox, noteNumbers, settleCopies } from '../../../src/store/given-numbers.ts'
 import { createInboxReads } from '../../../src/store/webhooks/inbox.ts'
 import { createOutboxReads } from '../../../src/store/webhooks/outbox.ts'
 import { type RelayBench, bench, target } from '../relay/targets.ts'
@@ -170,6 +170,21 @@ test('a lost webhooks.db is named, and the new one goes on with numbers that wer
     ),
   ])
   expect(logsOf(dir).isKnown(given)).toEqual([true, false])
+  expect(settleCopies(dir, at)).toEqual([])
+})
+
+test('a lost webhooks.db is named although nothing was given in it when it was noted', () => {
+  const dir = scratch()
+  const at = { now: LATER, before: LATER }
+  openWriter(dir).close()
+  expect(settleCopies(dir, at)).toEqual([])
+  openInbox(dir).close()
+  noteNumbers(dir)
+  expect(settleCopies(dir, at)).toEqual([])
+  for (const end of ['', '-wal', '-shm']) rmSync(`${inboxPath(dir)}${end}`, { force: true })
+  const isLost = lossOfInbox(dir) !== null
+  openInbox(dir).close()
+  expect(settleCopies(dir, at, isLost)).toEqual([expect.stringContaining('another one was here')])
   expect(settleCopies(dir, at)).toEqual([])
 })
 

@@ -1024,6 +1024,19 @@ test('the doctor names the skipped network checks of a target mirror without a s
   expect(results.find(({ name }) => name === 'dns')?.found).toContain('upstream.apiRoot')
 })
 
+test('the doctor takes a file of webhook secrets that cannot be read for no evidence that none is valid', async () => {
+  const made = await mirror()
+  writeFileSync(join(made.dir, 'webhook-secrets.json'), '', { mode: 0o600 })
+  keepDelivery(made, 'done')
+  await subscribe()
+  const results = await examine(made)
+  expect(troubled(results)).toEqual([expect.stringMatching(/^keys fail: /)])
+  for (const name of ['endpoint', 'webhook'])
+    expect(results.find((one) => one.name === name)?.found).toBe(
+      'the webhook secrets are not known: their file is not JSON',
+    )
+})
+
 describe('the doctor, of a subscription whose secret ends in a day', () => {
   const notAfter = new Date(Date.now() + 86_400_000).toISOString()
   const replaced = { label: 'old', secret: SECRET, subscription: 'replaced-1', notAfter }

@@ -19,7 +19,7 @@ import { longTest, test } from '../../support/tables.ts'
 /** Starts the relay of a mirror that leads; every fault is its own. */
 function relayOf({ config, log }: Pick<Parts, 'config' | 'log'>) {
   const isExplained = (): boolean => false
-  const inbox = createInboxView({ config, log, isExplained })
+  const inbox = createInboxView({ config, log, isExplained, onFound: () => undefined })
   const leads = (): boolean => true
   const running = startRelay({ config, version: 'test', log, isExplained, inbox, leads, signals: createSignals() })
   return {

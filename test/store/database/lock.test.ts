@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
@@ -68,6 +68,18 @@ describe('a lock', () => {
     lock.release()
   })
 
+  longTest('of a process is respected although somebody removed its file', async () => {
+    const dir = scratch()
+    const child = await startChild('lock', dir)
+    rmSync(join(dir, 'sync.lock'))
+    expect(lockHolder(dir, 'sync')).toBe(`process ${child.pid}`)
+    const { code, message } = refusal(() => acquireLock(dir, 'sync'))
+    expect([code, message.includes(`process ${child.pid}`)]).toEqual(['locked', true])
+    await child.kill()
+    expect(lockHolder(dir, 'sync')).toBe(null)
+    acquireLock(dir, 'sync').release()
+  })
+
   test('is free when only its file was left behind', () => {
     const dir = scratch()
     writeFileSync(join(dir, 'sync.lock'), '')
@@ -87,20 +99,23 @@ describe('a lock', () => {
     lock.release()
   })
 
-  test('of a daemon goes with the database that it has open, whatever is at the path later, until the next has the lock', () => {
+  test.each([
+    ['a port', 8080],
+    ['a socket', 0],
+  ])('of a daemon on %s goes with the database that it has open, until the next has the lock', (_, port) => {
     const dir = scratch()
     const lock = acquireLock(dir, 'serve')
     const instance = announceInstance(dir)
     writeFileSync(join(dir, 'mirror.db'), 'one')
     expect(lossBesideDaemon(dir)).toBe(null)
-    announceAddress(dir, instance, { port: 8080 })
+    announceAddress(dir, instance, { port })
     expect(lossBesideDaemon(dir)).toBe(null)
     renameSync(join(dir, 'mirror.db'), join(dir, 'moved'))
     expect(lossBesideDaemon(dir)).toBe('missing')
     writeFileSync(join(dir, 'mirror.db'), '')
     expect(lossBesideDaemon(dir)).toBe('empty')
     writeFileSync(join(dir, 'mirror.db'), 'two')
-    announceAddress(dir, instance, { port: 8080 })
+    announceAddress(dir, instance, { port })
     expect(lossBesideDaemon(dir)).toBe('other')
     lock.release()
     expect(lossBesideDaemon(dir)).toBe(null)

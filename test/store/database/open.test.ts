@@ -5,9 +5,12 @@ import {
   existsSync,
   openSync,
   readFileSync,
+  readdirSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -19,6 +22,7 @@ import { nameStorageError } from '../../../src/store/database/faults.ts'
 import {
   databasePath,
   derivedDir,
+  hasLostLog,
   inboxPath,
   openInbox,
   openInboxReader,
@@ -26,7 +30,7 @@ import {
   openWriter,
 } from '../../../src/store/database/open.ts'
 import { inspectDatabases } from '../../../src/store/database/inspect.ts'
-import { lockHolder } from '../../../src/store/database/lock.ts'
+import { acquireLock, announceAddress, announceInstance, lockHolder } from '../../../src/store/database/lock.ts'
 import { hasUnreadDatabase, whyUnread } from '../../../src/store/database/unread.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
@@ -105,11 +109,67 @@ describe('a data folder', () => {
   test('that is an empty file is called so, and not one that is not migrated', () => {
     const dir = scratch()
     writeFileSync(databasePath(dir), '')
+    expect(openReader(dir)).toBe(null)
     const { message } = whyUnread(dir, 'nothing is mirrored yet')
     expect(message).toContain('mirror.db is empty (0 bytes)')
     expect(message).toContain('patchmirror restore FILE')
     expect(message).not.toContain('not migrated')
     expect(hasUnreadDatabase(dir)).toBe(true)
+  })
+
+  test.each([
+    ['is not there any more', (path: string) => rmSync(path)],
+    ['is empty', (path: string) => truncateSync(path)],
+  ])('whose database %s keeps its log for the one that is put back, whatever reads it', (_, lose) => {
+    const store = writes()
+    store.osv.insertRecord(record('R', '1'), NOW / 1000)
+    const dir = scratch()
+    const path = databasePath(dir)
+    for (const end of ['', '-wal']) copyFileSync(databasePath(store.dir) + end, path + end)
+    store.close()
+    copyFileSync(path, join(dir, 'moved'))
+    const log = readFileSync(`${path}-wal`)
+    lose(path)
+    expect([openReader(dir), openPinnedReads(dir)]).toEqual([null, null])
+    inspectDatabases(dir, { quick: true })
+    const said: string[] = []
+    openWriter(dir, (text) => void said.push(text)).close()
+    const kept = readdirSync(dir).find((name) => name.startsWith('mirror.db.lost-')) ?? ''
+    expect(readFileSync(join(dir, kept)).equals(log)).toBe(true)
+    expect(said).toEqual([expect.stringContaining(`is kept as ${join(dir, kept)}`)])
+    rmSync(`${path}-shm`)
+    renameSync(join(dir, 'moved'), path)
+    renameSync(join(dir, kept), `${path}-wal`)
+    const count = 'SELECT count(*) FROM osv_record'
+    expect(openReader(dir)?.prepare(count).pluck().get()).toBe(1)
+  })
+
+  test('whose database was replaced beside the log of a killed daemon keeps that log, and writes nothing of it over the other', () => {
+    const store = writes()
+    store.osv.insertRecord(record('R', '1'), NOW / 1000)
+    const dir = scratch()
+    const path = databasePath(dir)
+    for (const end of ['', '-wal']) copyFileSync(databasePath(store.dir) + end, path + end)
+    store.close()
+    const lock = acquireLock(dir, 'serve')
+    announceAddress(dir, announceInstance(dir), { port: 1 })
+    lock.release()
+    const log = readFileSync(`${path}-wal`)
+    expect(hasLostLog(path)).toBe(false)
+    renameSync(path, join(dir, 'moved'))
+    copyFileSync(databasePath(filled()), join(dir, 'copy'))
+    const copy = new Database(join(dir, 'copy')) // as VACUUM INTO makes one: what gives it a log is a writer
+    copy.pragma('journal_mode = DELETE')
+    copy.close()
+    renameSync(join(dir, 'copy'), path)
+    const put = readFileSync(path)
+    expect([openReader(dir), hasLostLog(path)]).toEqual([null, true])
+    expect(whyUnread(dir, '').message).toContain('was put in the place of another')
+    expect([readFileSync(path).equals(put), readFileSync(`${path}-wal`).equals(log)]).toEqual([true, true])
+    openWriter(dir, null).close()
+    expect(openReader(dir)?.prepare('SELECT count(*) FROM osv_record').pluck().get()).toBe(300)
+    const kept = readdirSync(dir).find((name) => name.startsWith('mirror.db.lost-')) ?? ''
+    expect(readFileSync(join(dir, kept)).equals(log)).toBe(true)
   })
 
   test.each(['local.key', 'webhooks.db'])('that is not there any more is missed where %s is left of it', (left) => {
