@@ -7,7 +7,7 @@ import type { Crawl, RefreshScope } from '../crawl.ts'
 import { fetchAnswer } from './fetch.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
-import { isEmptied } from './releases.ts'
+import { contradictedLoss, isEmptied } from './releases.ts'
 import { isFatal } from '../lists/walk.ts'
 import { runPool } from '../../../base/pacing.ts'
 
@@ -109,7 +109,7 @@ async function fetchOne(
     const isStored = stored?.status === 200
     const isUnsure = isNone(answer)
       ? isStored || (form !== null && !isJson(form.type))
-      : isEmptied(context, task, answer)
+      : isEmptied(context, task, answer) || contradictedLoss(context, task, answer) !== null
     if (isUnsure && !mustExist(task)) {
       crawl.unsure.push({ task, answer: fetched, form, isStored })
       return

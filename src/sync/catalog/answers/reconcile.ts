@@ -12,7 +12,7 @@ import { digestOfCatalog } from '../digest.ts'
 import { isConfirmationDue } from './due.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, taskOf } from './plan.ts'
-import { isEmptied } from './releases.ts'
+import { contradictedLoss, isEmptied } from './releases.ts'
 import { isFatal, resourcesOf } from '../lists/walk.ts'
 import type { SyncResult } from '../../context.ts'
 import { runPool } from '../../../base/pacing.ts'
@@ -96,7 +96,8 @@ async function askAgain(
     failures.recordSuccess(task)
     const same = answer === null || answerState(answer) === store.catalog.readAnswerState(task.canonical)
     if (same) found.confirmed.set(task.canonical, at)
-    else if (isNone(answer) || isEmptied(context, task, answer)) found.contradicted.push(task.canonical)
+    else if (isNone(answer) || isEmptied(context, task, answer) || contradictedLoss(context, task, answer) !== null)
+      found.contradicted.push(task.canonical)
     else {
       await store.exclusive(() => store.catalog.keepFetched(answer))
       found.changed.push(task.canonical)
