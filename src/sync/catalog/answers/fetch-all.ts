@@ -28,13 +28,16 @@ export async function fetchAll(
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const stale: string[] = []
   const missing = new Map(store.catalog.listMissingPaths().map(({ path, status }) => [path, status]))
+  // Upstream may name the artifact sets again whose removal the guard refused.
+  const poorer = new Set(store.catalog.listLostMentions().map(([, , path]) => path))
   const due = tasks.filter((task) => {
     if (!crawl.refreshScope.covers(task)) return false // a refresh covers few of many thousands
     const { canonical } = task
     const fetched = store.catalog.readFetched(canonical)
     // What the last run could not have is asked for, also where something older is stored; once, while a decision is awaited.
     const isMissing = missing.get(canonical) === 403 || (fetched === null && missing.has(canonical))
-    const isAsked = isMissing || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
+    const isAsked =
+      isMissing || poorer.has(canonical) || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
     if (!isAsked) return false
     if (fetched !== null) stale.push(canonical)
     return true
