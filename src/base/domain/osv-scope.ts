@@ -143,7 +143,8 @@ export function leavesOut({ include, exclude, vendors }: ScopeSettings, ecosyste
 }
 
 /** Returns the ecosystems that a record names, in lower case; malformed ones are ignored. */
-function ecosystemsOf(record: object): string[] {
+/** Returns the ecosystems that a record is about, in lower case. */
+export function ecosystemsOf(record: object): string[] {
   const affected: unknown = 'affected' in record ? record.affected : null
   if (!Array.isArray(affected)) return []
   return affected.flatMap((one: unknown) => {

@@ -115,6 +115,8 @@ function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
     replacesLinks: (path: string): boolean => sql.otherLinks.get(path) === 1,
     /** Whether a fetched answer of a tag mentions other artifact sets than the published one. */
     movesMentions: (): boolean => sql.otherMentions.get() === 1,
+    /** `[set, owner, path]` of each artifact set that the published answer about an item mentions, where the fetched one mentions none. */
+    listLostMentions: (): [string, string, string][] => sql.lostMentions.all(),
     /** Deletes fetched answers, so that they are requested again. */
     dropFetched: (paths: readonly string[]): void => {
       for (const path of paths) sql.dropFetched.run(path)
@@ -185,6 +187,11 @@ type AnswerStateRow = Pick<FetchedAnswer, 'status' | 'sha256'> & { links: string
 const OTHER_MENTIONS = `SELECT EXISTS (SELECT 1 FROM catalog_fetched f JOIN catalog_answer a USING (path)
   WHERE substr(f.owner, 1, 5) = 'tags/' AND a.mentions <> f.mentions)`
 
+/** SQL: each artifact set that the published answer about an item mentions, where the fetched one mentions none. */
+const LOST_MENTIONS = `SELECT mentioned.value, a.owner, a.path
+  FROM catalog_fetched f JOIN catalog_answer a USING (path), json_each(a.mentions) AS mentioned
+  WHERE f.resource <> 'releases' AND f.status = 200 AND f.mentions = '[]'`
+
 function prepareAnswerWrites(db: Db) {
   const columns =
     'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions, confirmed_at, type'
@@ -229,6 +236,7 @@ function prepareAnswerWrites(db: Db) {
       )
       .pluck(),
     otherMentions: db.prepare<[], number>(OTHER_MENTIONS).pluck(),
+    lostMentions: db.prepare<[], [string, string, string]>(LOST_MENTIONS).raw(),
     fetchedArtifacts: db.prepare<[], FetchedArtifactRow>(
       `SELECT f.path, f.owner, iif(f.status = 200, f.links, '[]') AS now, a.links AS before,
          (SELECT max(s.changed) FROM catalog_answer s WHERE s.owner = f.owner AND s.status = 200 AND substr(s.path, -5) = '/sbom') AS sbomChanged

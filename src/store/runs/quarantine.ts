@@ -68,6 +68,11 @@ export function createQuarantineReader(db: Db) {
       `SELECT min(r.started_at) FROM quarantine q JOIN run r ON r.id = q.run_id
        WHERE q.source = ? AND q.run_id > ? AND (q.decision IS NULL OR q.decision = 'rejected')`,
     ),
+    /** When a run last refused a change, or one was decided about, Unix milliseconds; null: never. */
+    readLastMoved: value<[], number>(
+      `SELECT max(max(coalesce(r.ended_at, r.started_at), coalesce(q.decided_at, 0)))
+       FROM quarantine q JOIN run r ON r.id = q.run_id`,
+    ),
     countOpen: count<[source: SourceName]>('SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?'),
   }
 }

@@ -5,6 +5,7 @@ import { IMAGE_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
 import type { Fields } from '../../base/json/objects.ts'
 import { listedRelease } from '../../base/json/releases.ts'
 import { listPathOf, resourceNamed, resourceOf } from '../../base/domain/resources.ts'
+import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
 import { parseReplaced } from '../../store/catalog/lists.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
@@ -30,7 +31,7 @@ interface Unnamed {
 
 /**
  * Returns what a run would remove because listed items have lost the fields that named it: the image of a tag, the release of a
- * package, the repository of an image. Another value says what it is now; no value says nothing.
+ * package, the repository of an image, the artifact sets of any. Another value says what it is now; no value says nothing.
  */
 export function unnamedByItems(
   context: CatalogContext,
@@ -38,15 +39,27 @@ export function unnamedByItems(
   { answers, lists }: { answers: readonly { path: string; owner: string }[]; lists: readonly string[] },
 ): Unnamed {
   if (answers.length + lists.length === 0) return { paths: [], reason: null }
-  const owners = new Set(Object.keys(NAMES).flatMap((name) => poorerItems(context, crawl, name)))
-  const kinds = new Set([...owners].map(resourceOf))
+  const poorer = Object.keys(NAMES).flatMap((name) => poorerItems(context, crawl, name))
+  const kinds = new Set(poorer.map(resourceOf))
+  const lost = context.store.catalog.listLostMentions()
+  const unnamed = new Set([...poorer, ...lost.map(([set]) => `avrs/${set}`)])
+  const owners = new Set([...poorer, ...lost.map(([, owner]) => owner)])
   const paths = [
-    ...answers.filter(({ owner }) => owners.has(owner)).map(({ path }) => path),
+    ...answers.filter(({ owner }) => unnamed.has(owner)).map(({ path }) => path),
     ...(kinds.has('images') ? lists : []),
   ].sort()
   if (paths.length === 0) return { paths, reason: null }
   const items = counted(owners.size, 'item that is listed and does', 'items that are listed and do')
   return { paths, reason: `it would remove ${counted(paths.length, 'answer')} of ${items} not name them any more` }
+}
+
+/** Returns whether an answer about an item mentions no artifact set any more. */
+export function losesSets(
+  { store: { catalog } }: CatalogContext,
+  { path, resource, status, mentions }: Pick<FetchedAnswer, 'path' | 'resource' | 'status' | 'mentions'>,
+): boolean {
+  if (resource === 'releases' || status !== 200 || mentions.length > 0) return false
+  return (catalog.readAnswer(path)?.mentions.length ?? 0) > 0
 }
 
 /** Returns the listed items of a resource that name less than the stored ones, as `resource/id`. */

@@ -14,6 +14,7 @@ import { type Task, detailsPathOf, isDocument, mustExist, versionsPathOf } from 
 import { isEmptied, namesFewer, saysNothing, versionsOfItem } from './answers/releases.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'
+import { LASTING } from './lists/completeness.ts'
 import { unnamedByItems } from './poorer-items.ts'
 import { artifactKind } from './unsure.ts'
 
@@ -88,9 +89,6 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
     return [{ key: path, resource: resource.name, total: found.stored, gone: found.gone, reason: why }]
   })
 }
-
-/** What the service does not lose at once, however little it has. */
-const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches', 'users'])
 
 /** Returns whether a list is not emptied at once: an account may well lose its few keys, and its subscriptions where they are not the scope. */
 function isLasting({ config }: CatalogContext, { name }: CatalogResource): boolean {

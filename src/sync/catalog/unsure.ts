@@ -6,6 +6,7 @@ import { LeavingError } from '../../upstream/http/destinations.ts'
 import { type ErrorForm, formOf, isTransient, statusOf } from '../../upstream/http/errors.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl, UnsureNone } from './crawl.ts'
+import { contradictedLoss, saysNothing } from './answers/releases.ts'
 import { isNarrow } from './scope/refresh-scope.ts'
 
 /**
@@ -15,25 +16,40 @@ import { isNarrow } from './scope/refresh-scope.ts'
  * one form of refusal decides, and the guard on all.
  */
 export async function settleUnsure(context: CatalogContext, crawl: Crawl): Promise<void> {
-  for (const [kind, [first, ...others]] of Map.groupBy(crawl.unsure, ({ task }) => artifactKind(task.canonical))) {
+  const [none, shorter] = [true, false].map((is) => crawl.unsure.filter(({ answer }) => saysNothing(answer) === is))
+  for (const [kind, [first, ...others]] of Map.groupBy(none ?? [], ({ task }) => artifactKind(task.canonical))) {
     if (first === undefined) continue
     const judge = await createJudge(context, kind, [first, ...others])
     for (const one of [first, ...others]) {
-      const { task, answer } = one
-      const doubt = judge(one)
-      if (doubt === null && isSettled(context, one)) {
-        await context.keep(() => context.store.catalog.keepFetched(answer))
-        crawl.fetched++
-        continue
-      }
-      const what = answer.status === 200 ? 'it lists nothing' : `it answers ${answer.status}`
-      crawl.missing.set(
-        task.canonical,
-        `${what}${doubt ?? ': what is stored stays until the next sync finds the same'}`,
-      )
-      if (doubt === null) crawl.none.set(task.canonical, answer.status)
+      const { status } = one.answer
+      await settle(context, crawl, one, status === 200 ? 'it lists nothing' : `it answers ${status}`, judge(one))
     }
   }
+  for (const one of shorter ?? []) {
+    const lost = contradictedLoss(context, one.task, one.answer)
+    if (lost === null) await keep(context, crawl, one)
+    else
+      await settle(context, crawl, one, `it lists ${lost} no more, which the service still names for the version`, null)
+  }
+}
+
+/** Keeps what an answer says where nothing speaks against it, and a run before found the same; it is missing otherwise. */
+async function settle(
+  context: CatalogContext,
+  crawl: Crawl,
+  one: UnsureNone,
+  what: string,
+  doubt: string | null,
+): Promise<void> {
+  if (doubt === null && isSettled(context, one)) return keep(context, crawl, one)
+  const { canonical } = one.task
+  crawl.missing.set(canonical, `${what}${doubt ?? ': what is stored stays until the next sync finds the same'}`)
+  if (doubt === null) crawl.none.set(canonical, one.answer.status)
+}
+
+async function keep(context: CatalogContext, crawl: Crawl, { answer }: UnsureNone): Promise<void> {
+  await context.keep(() => context.store.catalog.keepFetched(answer))
+  crawl.fetched++
 }
 
 /** Returns whether nothing is stored, or the run before found that there is nothing. A refresh may come seconds after it. */

@@ -200,16 +200,25 @@ export function emptiedPart(before: unknown, after: unknown, above: readonly str
     if (!isContainer(part) || !hasEntries(part) || (isRenamed && !(name in after))) continue
     const emptied = hasEntries(after[name])
       ? above.length === 0 && emptiedPart(part, after[name], place)
-      : isPart(name, Object.keys(before)) && place.join('.')
+      : isPart(name, before) && place.join('.')
     if (typeof emptied === 'string') return emptied
   }
   return null
 }
 
 /** Returns whether a member has all that a feed says of an ecosystem, or of several, by its name and those beside it: a package may be called npm. */
-function isPart(name: string, all: readonly string[]): boolean {
+function isPart(name: string, before: Fields): boolean {
+  const all = Object.keys(before)
   const named = all.filter((one) => ECOSYSTEMS.has(one.toLowerCase()))
-  return AROUND_ALL.test(name) || (named.includes(name) && named.length * 2 >= all.length)
+  const isOne = named.includes(name) || named.some((one) => hasSameRows(before[name], before[one]))
+  return AROUND_ALL.test(name) || (isOne && named.length * 2 >= all.length)
+}
+
+/** Returns whether the rows of two lists have a member in common, as those of ecosystems of any name. */
+function hasSameRows(one: unknown, other: unknown): boolean {
+  if (!isRows(one) || !isRows(other)) return false
+  const members = Object.keys(other[0] ?? {})
+  return Object.keys(one[0] ?? {}).some((name) => members.includes(name))
 }
 
 /** Names of what is around the entries, or beside the ecosystems in the system matrix. */

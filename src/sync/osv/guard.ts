@@ -8,6 +8,7 @@ import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubt
 import { refuseRemoval, removalLimits } from '../refusals.ts'
 import type { Approval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
+import { emptiedEcosystem } from './emptied.ts'
 import type { OsvIndex } from './index-parser.ts'
 import type { LeftRecord } from './scope.ts'
 
@@ -18,14 +19,16 @@ export interface Refusal {
   readonly reason: string
 }
 
-/** Refuses an index that would remove too many records, unless that is approved; null: the run may continue. */
+/** Refuses an index that would remove too many records, or all of an ecosystem, unless that is approved; null: the run may continue. */
 export function refuseIndex(
-  config: Pick<Config, 'guard'>,
+  { config, store }: Pick<SyncContext, 'config' | 'store'>,
   { sha256, ids, unnamed, scope, lacks }: OsvIndex,
   plan: OsvPlan,
   approval: Approval,
 ): Refusal | null {
-  const reason = removalReason(config, plan, (scope?.listed ?? ids).size, { unnamed, lacks })
+  const reason =
+    removalReason(config, plan, (scope?.listed ?? ids).size, { unnamed, lacks }) ??
+    (config.guard.removedShare < 1 ? emptiedEcosystem(store.osv, plan, config.views.vendors) : null)
   return reason === null || approval.allowsRemovals(sha256) ? null : { state: 'refused', sha256, reason }
 }
 

@@ -30,7 +30,7 @@ export async function syncOsv(given: SyncContext, approved: Quarantine | null): 
   Object.assign(context.facts, planFacts(listed.index, plan))
 
   const apply = async (): Promise<OsvEnd> => {
-    const refusal = refuseIndex(context.config, listed.index, plan, approval)
+    const refusal = refuseIndex(context, listed.index, plan, approval)
     if (refusal !== null) return refusal
     if (context.dryRun) return { state: 'planned' }
     const records = await fetchChanges(context, listed.index, plan)

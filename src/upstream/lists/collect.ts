@@ -56,7 +56,7 @@ export async function collectList(
   const cut =
     found ??
     whyShort({ total: statesNothing === true ? null : total, count, moved }) ??
-    (isFull(count) && grade?.grade === 'unproved' ? grade.why : null)
+    (isPageLong(count) && grade?.grade === 'unproved' ? grade.why : null)
   return { pages, cut, asOf }
 }
 
@@ -73,7 +73,7 @@ function whyShort({ total, count, moved }: { total: number | null; count: number
 const UNPROBED = { items: -1, limitKept: null, otherPages: null }
 
 /** Returns whether a list is as long as the contract's pages: by default, or at most (service API, section 4). */
-function isFull(count: number): boolean {
+export function isPageLong(count: number): boolean {
   return count === 100 || count === PAGE_SIZE
 }
 

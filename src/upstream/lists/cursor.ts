@@ -82,11 +82,14 @@ function isFlag(name: string, value: unknown): boolean {
   return MORE.has(name) && (typeof value === 'number' || truthOf(value) !== null)
 }
 
-/** Returns the position of the total number of items, if there is one; `page.total` may be a number of pages. */
+/** Returns the position of the total number of items, if there is one; `page.total` may be a number of pages, and -1 is none. */
 export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
     ({ path, name, value }) =>
-      TOTAL.has(name) && !isOfPage(path) && !isOtherTotal(path) && (Number.isSafeInteger(value) || isDigits(value)),
+      TOTAL.has(name) &&
+      !isOfPage(path) &&
+      !isOtherTotal(path) &&
+      ((Number.isSafeInteger(value) && Number(value) >= 0) || isDigits(value)),
   )
   return place?.path ?? null
 }

@@ -328,4 +328,30 @@ describe('a listed item that lost the field by which more is mirrored', () => {
       expect(await statusOf()).not.toBe(200)
     },
   )
+
+  test('as its artifact sets, removes none of them until that is approved, also when a reconcile found it', async () => {
+    const sbom = '/v1/avrs/set/artifacts/sbom'
+    let n = 0
+    let sets: object = { avr_id: 'set' }
+    const made = await plainBench({
+      '/v1/packages/': () => ({ body: { data: [{ id: 'p', name: 'p', ecosystem: 'npm', version: '1.0.0', n }] } }),
+      '/v1/packages/p/': () => ({ body: { id: 'p', ...sets } }),
+      [sbom]: () => SBOM_OF('set'),
+    })
+    const statusOf = async (): Promise<number> => (await made.ask(sbom)).status
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    sets = {}
+    expect(await made.run('catalog', { kind: 'reconcile', full: true })).toMatchObject({ facts: { contradicted: 1 } })
+    const refused = await made.run('catalog')
+    expect([refused.state, await statusOf()]).toEqual(['quarantined', 200])
+    expect(refused.message).toContain('1 item that is listed and does not name them any more')
+    sets = { avr_id: 'set' } // its list entry stays as it is
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    sets = {}
+    n++
+    const approved = made.store.quarantine.readQuarantine((await made.run('catalog')).id)
+    if (approved === null) throw new Error('nothing is in quarantine')
+    expect(await made.run('catalog', { kind: 'approve', approved })).toMatchObject({ state: 'complete' })
+    expect(await statusOf()).toBe(404)
+  })
 })

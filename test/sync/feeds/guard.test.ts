@@ -221,6 +221,8 @@ test.each([
     { ecosystems: {}, platforms: [], at: 1 },
     'ecosystems',
   ],
+  ['an ecosystem of another name', { alpine: [{ v: 1 }], rocky: [{ v: 9 }] }, { rocky: [] }, 'rocky'],
+  ['rows about the feed', { alpine: [{ v: 1 }], notices: [{ text: 'x' }] }, { notices: [] }, null],
   ['the platforms', { ecosystems: { alpine: [1] }, platforms: [1] }, { platforms: [] }, 'platforms'],
   ['what is around all', { data: [1], meta: { page: 1 } }, { data: [] }, 'data'],
   [

@@ -209,7 +209,7 @@ describe('the guard of the index', () => {
     ['refuses the loss of 21 of 100', 100, 21, 'quarantined'],
     ['accepts the loss of exactly 10 % of 300', 300, 30, 'complete'],
     ['refuses the loss of 31 of 300', 300, 31, 'quarantined'],
-    ['accepts the loss of all but one of 21', 21, 20, 'complete'],
+    ['refuses the loss of all but one of 21, which are of several ecosystems', 21, 20, 'quarantined'],
     ['refuses the loss of all of 5', 5, 5, 'quarantined'],
   ]
   const ENDS = [...['accepts the loss of exactly 20 of 100', 'refuses the loss of 21 of 100']]

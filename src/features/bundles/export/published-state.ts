@@ -13,6 +13,8 @@ export interface PublishedState {
   last: number
   /** Upstream's date of each published source, Unix milliseconds. */
   asOf: Partial<Record<SourceName, number>>
+  /** When what is withheld last changed, Unix milliseconds; 0: never. */
+  withheldAt: number
   /** The snapshot of each published source. */
   snapshots: Partial<Record<SourceName, string>>
   /** Digest of the decoded content of all sources, hex; null: one was not computed. */
@@ -38,6 +40,7 @@ export function readPublishedState(dataDir: string): PublishedState | null {
     const known = {
       last: last?.sequence ?? 0,
       ...describeSources(reads),
+      withheldAt: reads.quarantine.readLastMoved() ?? 0,
       contentDigest: contentDigestOf(reads.snapshots).digest,
     }
     return {

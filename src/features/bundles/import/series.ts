@@ -1,5 +1,7 @@
 import type { SourceName } from '../../../base/domain/sources.ts'
+import { isWithheldAbove } from '../../../store/runs/rejected.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
+import { isWithheld } from '../format/withheld.ts'
 import { admit, manifestSources } from './admission.ts'
 import { nameFault } from './apply.ts'
 import { applyDates } from './carried/dates.ts'
@@ -118,13 +120,14 @@ interface Ending {
   readonly bundle: Pick<Bundle, 'manifest' | 'key'>
 }
 
-/** Returns the sources whose data or date will differ. */
+/** Returns the sources whose data or date will differ, or of which other news of what is withheld came. */
 function sourcesToReport({ bundle, store }: Pick<SeriesOptions, 'store'> & Ending): SourceName[] {
   return manifestSources(bundle.manifest)
     .filter(([source, { snapshot, asOf }]) => {
       const stored = store.snapshots.readSnapshot(source)
       const date = stored === null ? 0 : store.runs.readAsOf(source, stored)
-      return stored?.id !== snapshot || Date.parse(asOf) > date
+      const isNews = isWithheld(bundle.manifest, source) !== isWithheldAbove(store, source)
+      return stored?.id !== snapshot || Date.parse(asOf) > date || isNews
     })
     .map(([source]) => source)
 }

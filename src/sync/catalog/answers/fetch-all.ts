@@ -7,7 +7,7 @@ import type { Crawl, RefreshScope } from '../crawl.ts'
 import { fetchAnswer } from './fetch.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
-import { isEmptied } from './releases.ts'
+import { contradictedLoss, isEmptied } from './releases.ts'
 import { isFatal } from '../lists/walk.ts'
 import { runPool } from '../../../base/pacing.ts'
 
@@ -28,13 +28,16 @@ export async function fetchAll(
   for (const task of tasks) crawl.wanted.set(task.canonical, task)
   const stale: string[] = []
   const missing = new Map(store.catalog.listMissingPaths().map(({ path, status }) => [path, status]))
+  // Upstream may name the artifact sets again whose removal the guard refused.
+  const poorer = new Set(store.catalog.listLostMentions().map(([, , path]) => path))
   const due = tasks.filter((task) => {
     if (!crawl.refreshScope.covers(task)) return false // a refresh covers few of many thousands
     const { canonical } = task
     const fetched = store.catalog.readFetched(canonical)
     // What the last run could not have is asked for, also where something older is stored; once, while a decision is awaited.
     const isMissing = missing.get(canonical) === 403 || (fetched === null && missing.has(canonical))
-    const isAsked = isMissing || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
+    const isAsked =
+      isMissing || poorer.has(canonical) || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
     if (!isAsked) return false
     if (fetched !== null) stale.push(canonical)
     return true
@@ -109,7 +112,7 @@ async function fetchOne(
     const isStored = stored?.status === 200
     const isUnsure = isNone(answer)
       ? isStored || (form !== null && !isJson(form.type))
-      : isEmptied(context, task, answer)
+      : isEmptied(context, task, answer) || contradictedLoss(context, task, answer) !== null
     if (isUnsure && !mustExist(task)) {
       crawl.unsure.push({ task, answer: fetched, form, isStored })
       return

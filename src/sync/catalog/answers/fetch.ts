@@ -16,7 +16,7 @@ import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { packContent } from '../../../store/database/gzip.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { type Meta, hasEnd } from '../../../upstream/http/response.ts'
-import { collectList } from '../../../upstream/lists/collect.ts'
+import { collectList, isPageLong } from '../../../upstream/lists/collect.ts'
 import { refusePaged } from '../../../upstream/whole-document.ts'
 import {
   type ErrorForm,
@@ -40,7 +40,7 @@ import {
 } from './artifact.ts'
 import { jsonType } from './document-type.ts'
 import { type Task, mustExist } from './plan.ts'
-import { readAnswer } from './releases.ts'
+import { isReleaseList, readAnswer } from './releases.ts'
 
 /**
  * Fetches the answer of one path and the documents that it links to. `answer` is null when upstream has nothing new.
@@ -83,7 +83,7 @@ async function buildAnswer(
   if (answer === 'unchanged') return null
   if (answer === 404 || answer === 204) return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
   if (task.document === null && 'body' in answer) {
-    const item = await itemAnswer(context, task, answer, seen)
+    const item = await steadyAnswer(context, task, answer, seen)
     const isSame = stored?.status === 200 && stored.sha256.equals(item.sha256)
     return isSame && context.store.catalog.readAnswerType(task.canonical) === item.type ? null : item
   }
@@ -158,14 +158,24 @@ function blank({ canonical, resource, owner, ownerSha }: Task): Omit<FetchedAnsw
   return { path: canonical, resource, owner, ownerSha, ...rest }
 }
 
+/** Returns an answer, or that of a second reading which lists more: what a list lacks is gone when two successive readings lack it. */
+async function steadyAnswer(context: CatalogContext, task: Task, given: OkResponse, seen: Seen) {
+  const one = await itemAnswer(context, task, given, seen)
+  if (!isReleaseList(task) || one.listed >= countListed(readAnswer(context, task.canonical))) return one.answer
+  const again = await ask(context, task, null, seen)
+  if (typeof again !== 'object' || !('body' in again)) return one.answer
+  const other = await itemAnswer(context, task, again, seen)
+  return other.listed > one.listed ? other.answer : one.answer
+}
+
 async function itemAnswer(context: CatalogContext, task: Task, { body: given, meta, type }: OkResponse, seen: Seen) {
   const first = parse(task.path, given)
   refuseStranger(context, task, first)
   const { body, etag, value } = await wholeAnswer(context, task, first, { body: given, meta, seen })
   const clean = task.secrets ? withoutSecrets(body, task.path) : body
   const packed = packContent(clean)
-  const answer = jsonAnswer(task, clean, packed)
-  return { ...answer, etag, mentions: mentionsOf(value), type: jsonType(type) }
+  const answer = { ...jsonAnswer(task, clean, packed), etag, mentions: mentionsOf(value), type: jsonType(type) }
+  return { answer, listed: value.reduce<number>((sum, page) => sum + countListed(page), 0) }
 }
 
 /** Returns an answer as it is, or all its pages as one, in upstream's own form; `value`: what it, or each page, says. Throws `upstream_shape` where they are not all there. */
@@ -174,26 +184,49 @@ async function wholeAnswer(
   task: Task,
   value: unknown,
   { body, meta, seen }: Pick<OkResponse, 'body' | 'meta'> & { seen: Seen },
-): Promise<Pick<OkResponse, 'body'> & Pick<Meta, 'etag'> & { value: unknown }> {
+): Promise<Pick<OkResponse, 'body'> & Pick<Meta, 'etag'> & { value: readonly unknown[] }> {
+  const whole = { body, etag: meta.etag, value: [value] }
+  const doubt = pageDoubt(context, task, value, meta)
+  if (doubt === null) return whole
+  const { pages, cut, asOf } = await collectPages(context, task).catch((failure: unknown) => {
+    if (!isShape(failure)) throw failure
+    return { pages: [], cut: messageOf(failure), asOf: seen.at }
+  })
+  const [first] = pages
+  const items = pages.flatMap((page) => page.items)
+  if (cut !== null || first === undefined) {
+    if (doubt === 'length') return whole
+    throw doubt
+  }
+  if (doubt === 'length' && items.length <= countListed(value)) return whole
+  seen.at = asOf
+  const frame = frameOf(first.value, first.shape, items.length)
+  const ending = endingOf(pages.at(-1)?.value, frame.cursor)
+  const url = context.sessionOf(task.surface).root + context.relative(task, task.path)
+  const facts = { next: null, total: items.length, limit: Math.max(1, items.length) }
+  const urls = { base: url, self: url, first: url, next: null }
+  const joined = joinPage({ ...frame, ending }, { ...facts, urls }, items)
+  return { body: joined, etag: null, value: pages.map((page) => page.value) }
+}
+
+/**
+ * Returns why versions of a package, or vulnerabilities of a version, may be one page of several: they say so, or are as many as a page
+ * has (`length`), where more is stored. Null: they are whole. What is not on that page would look as if there were none.
+ */
+function pageDoubt(context: CatalogContext, task: Task, value: unknown, meta: Meta): MirrorError | 'length' | null {
+  if (!isReleaseList(task)) return null
   try {
     refusePage(task, value, meta)
-    return { body, etag: meta.etag, value }
   } catch (error) {
-    const { pages, cut, asOf } = await collectPages(context, task).catch((failure: unknown) => {
-      throw isShape(failure) ? error : failure
-    })
-    const [first] = pages
-    if (cut !== null || first === undefined) throw error
-    seen.at = asOf
-    const items = pages.flatMap((page) => page.items)
-    const frame = frameOf(first.value, first.shape, items.length)
-    const ending = endingOf(pages.at(-1)?.value, frame.cursor)
-    const url = context.sessionOf(task.surface).root + context.relative(task, task.path)
-    const facts = { next: null, total: items.length, limit: Math.max(1, items.length) }
-    const urls = { base: url, self: url, first: url, next: null }
-    const joined = joinPage({ ...frame, ending }, { ...facts, urls }, items)
-    return { body: joined, etag: null, value: pages.map((page) => page.value) }
+    if (isShape(error)) return error
+    throw error
   }
+  const listed = countListed(value)
+  if (!isPageLong(listed)) return null
+  const before = context.full ? 0 : countListed(readAnswer(context, task.canonical))
+  if (before <= listed) return 'length'
+  const message = `${task.path}: it lists ${listed} entries, as many as a page has, and ${before} before: a sync with --full replaces what is stored`
+  return new MirrorError('upstream_shape', message)
 }
 
 function collectPages(context: CatalogContext, task: Task) {
@@ -202,7 +235,7 @@ function collectPages(context: CatalogContext, task: Task) {
   return collectList(context.sessionOf(task.surface), path, { maxBytes, refuse: refuseCostly })
 }
 
-function isShape(error: unknown): boolean {
+function isShape(error: unknown): error is MirrorError {
   return error instanceof MirrorError && error.code === 'upstream_shape'
 }
 
@@ -247,13 +280,9 @@ function refuseStranger(context: CatalogContext, task: Task, value: unknown): vo
   if (versions > 0) throw stranger(task, `it names no version of a package that had ${versions}`)
 }
 
-/**
- * Throws `upstream_shape` for versions of a package, or vulnerabilities of a version, that are one page of several by what they say
- * themselves: what is not on that page would look as if there were none.
- */
+/** Throws `upstream_shape` for a list of the package catalog that is one page of several by what it says itself. */
 function refusePage({ path, canonical }: Task, value: unknown, meta: Meta): void {
   const isVersions = matchPath(RELEASES.versions, canonical) !== null
-  if (!isVersions && matchPath(RELEASES.cves, canonical) === null) return
   // A version may be listed once for each of its architectures.
   const entries = Math.max(isVersions ? releasesIn(value).length : 0, countListed(value))
   refusePaged(path, meta, entries)

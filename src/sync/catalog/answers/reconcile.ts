@@ -2,17 +2,19 @@ import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { counted } from '../../../base/text.ts'
 import { fillPath, matchPath } from '../../../base/domain/path-templates.ts'
 import { RELEASES, RESOURCES, ownsResource } from '../../../base/domain/resources.ts'
+import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import { type StoredAnswer, answerState, isNone } from '../../../store/catalog/answers.ts'
 import { isForbidden, statusOf } from '../../../upstream/http/errors.ts'
 import { noteDoubts, publishedDoubts, recordDoubts } from '../../doubts.ts'
 import { type ArtifactVerdict, judgeArtifacts } from '../artifacts-guard.ts'
 import type { CatalogContext } from '../context.ts'
+import { losesSets } from '../poorer-items.ts'
 import { fetchAnswer } from './fetch.ts'
 import { digestOfCatalog } from '../digest.ts'
 import { isConfirmationDue } from './due.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, taskOf } from './plan.ts'
-import { isEmptied } from './releases.ts'
+import { contradictedLoss, isEmptied } from './releases.ts'
 import { isFatal, resourcesOf } from '../lists/walk.ts'
 import type { SyncResult } from '../../context.ts'
 import { runPool } from '../../../base/pacing.ts'
@@ -76,7 +78,7 @@ interface Found {
   /** Path → upstream's date (unix milliseconds) of answers that equal the stored ones. */
   confirmed: Map<string, number>
   changed: string[]
-  /** Paths that upstream answers with 403, 404, 204 or an empty list: the next sync requests them again, and its guard decides. */
+  /** Paths that upstream answers with 403, or that something is gone: the next sync requests them again, and its guard decides. */
   contradicted: string[]
   /** `path: reason`. */
   failed: string[]
@@ -96,7 +98,7 @@ async function askAgain(
     failures.recordSuccess(task)
     const same = answer === null || answerState(answer) === store.catalog.readAnswerState(task.canonical)
     if (same) found.confirmed.set(task.canonical, at)
-    else if (isNone(answer) || isEmptied(context, task, answer)) found.contradicted.push(task.canonical)
+    else if (takesAway(context, task, answer)) found.contradicted.push(task.canonical)
     else {
       await store.exclusive(() => store.catalog.keepFetched(answer))
       found.changed.push(task.canonical)
@@ -108,6 +110,12 @@ async function askAgain(
     if (isForbidden(error)) found.contradicted.push(task.canonical)
     found.failed.push(`${task.canonical}: ${messageOf(error)}`)
   }
+}
+
+/** Returns whether an answer says that something is gone, on which a sync decides. */
+function takesAway(context: CatalogContext, task: Task, answer: FetchedAnswer): boolean {
+  if (isNone(answer) || isEmptied(context, task, answer) || losesSets(context, answer)) return true
+  return contradictedLoss(context, task, answer) !== null
 }
 
 async function publish(context: CatalogContext, found: Found): Promise<void> {

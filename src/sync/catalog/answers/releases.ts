@@ -1,8 +1,9 @@
 import { type Release, archsIn, listedRelease, releasesIn } from '../../../base/json/releases.ts'
 import { canonicalPath, fillPath, matchPath } from '../../../base/domain/path-templates.ts'
-import { type DocumentKind, RELEASES } from '../../../base/domain/resources.ts'
+import { type DocumentKind, RELEASES, listPathOf, resourceNamed } from '../../../base/domain/resources.ts'
 import type { FetchedAnswer } from '../../../store/catalog/answer-writes.ts'
 import type { StoredAnswer, StoredAnswers } from '../../../store/catalog/answers.ts'
+import { parseReplaced } from '../../../store/catalog/lists.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Crawl } from '../crawl.ts'
@@ -146,6 +147,11 @@ export function readAnswer({ store: { catalog } }: CatalogContext, path: string)
   return valueOf(catalog.readFetchedBody(path) ?? catalog.readAnswer(path))
 }
 
+/** Returns whether an answer lists the versions of a package, or the vulnerabilities of a version. */
+export function isReleaseList({ canonical }: Pick<Task, 'canonical'>): boolean {
+  return [RELEASES.versions, RELEASES.cves].some((form) => matchPath(form, canonical) !== null)
+}
+
 /** Returns whether a list of versions, as this run fetched it, names fewer than the stored one. */
 export function namesFewer(context: CatalogContext, path: string): boolean {
   const before = releasesIn(valueOf(context.store.catalog.readAnswer(path))).length
@@ -164,6 +170,56 @@ export function isEmptied(
   if (document !== 'text' && (document !== null || surface !== 'catalog')) return false
   return answer?.status === 200 && saysNothing(answer) && !saysNothing(catalog.readAnswer(canonical))
 }
+
+/**
+ * Returns a vulnerability that is listed no more and that the service still names elsewhere for the same version: in its details, or its
+ * listed package, whichever named none before that was not in the list. Null: there is none, as where one is fixed.
+ */
+export function contradictedLoss(
+  context: CatalogContext,
+  { canonical, owner }: Pick<Task, 'canonical' | 'owner'>,
+  answer: Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null,
+): string | null {
+  const { catalog } = context.store
+  const params = matchPath(RELEASES.cves, canonical)
+  if (params === null) return null
+  const before = idsIn(valueOf(catalog.readAnswer(canonical)))
+  const now = idsIn(valueOf(answer))
+  const lost = [...before].filter((id) => !now.has(id))
+  if (lost.length === 0) return null
+  const details = canonicalPath(fillPath(RELEASES.details, params)) ?? ''
+  const others = [
+    [valueOf(catalog.readAnswer(details)), readAnswer(context, details)],
+    listedPair(context, owner, params),
+  ]
+  const still = others
+    .filter(([old]) => [...idsIn(old)].every((id) => before.has(id)))
+    .flatMap(([old, other]) => [...idsIn(old)].filter((id) => idsIn(other).has(id)))
+  return lost.find((id) => still.includes(id)) ?? null
+}
+
+/** Returns the listed package of a version, as it is stored and as this run walked it; empty where its list has another version. */
+function listedPair({ store: { catalog } }: CatalogContext, owner: string, params: Readonly<Record<string, string>>) {
+  const path = listPathOf(resourceNamed('packages'))
+  const list = catalog.readList(path)
+  const id = owner.slice(owner.indexOf('/') + 1)
+  const stored = list === null ? null : (catalog.readEntry(list.id, id)?.body ?? null)
+  const pair = [stored, catalog.staging.readStaged(path, id) ?? stored].map((body) =>
+    body === null ? null : parseReplaced(body),
+  )
+  return pair.map((item) => (item !== null && listedRelease(item)?.version === params['version'] ? item : null))
+}
+
+/** Returns the ids of vulnerabilities, or what has the form of one, that are texts or names of members in a value. */
+function idsIn(value: unknown, depth = 0): Set<string> {
+  if (typeof value === 'string') return new Set(VULNERABILITY.test(value) ? [value] : [])
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return new Set()
+  const names = Array.isArray(value) ? [] : Object.keys(value).filter((name) => VULNERABILITY.test(name))
+  return new Set([...names, ...Object.values(value).flatMap((inner) => [...idsIn(inner, depth + 1)])])
+}
+
+const VULNERABILITY = /^[A-Z]{2,10}-[\w.:-]*\d[\w.:-]*$/
+const MAX_DEPTH = 6
 
 /** Returns whether an answer has no content, or lists nothing; null: there is none. */
 export function saysNothing(answer: Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null): boolean {

@@ -15,6 +15,8 @@ export interface ListEvidence {
   endInPage?: boolean
   /** Whether what its pages state of an end, or a total, says nothing; absent: not known. */
   statesNothing?: boolean | null
+  /** The digest of the stored items that it lacked when it was last walked, and that were kept; absent: none were. */
+  lacked?: string
   /** When all its pages were last read, and not only confirmed by their ETags, Unix milliseconds; absent: not known. */
   readAt?: number
 }
@@ -56,6 +58,29 @@ export function evidenceOf(
   const missing = `${counted(lost, 'stored item is', 'stored items are')} not in it, and may be behind its last page`
   const because = isPaged ? `it had ${entries} items on several pages` : missing
   return { grade: 'cut', why: `${why}; ${because}`, ...more }
+}
+
+/** What the service does not lose at once, however little it has. */
+export const LASTING: ReadonlySet<string> = new Set(['images', 'tags', 'packages', 'patches', 'users'])
+
+/** Items that a list loses at once, at least, before the loss is looked at. */
+const SEVERAL = 5
+
+/**
+ * Returns why stored items that a walk lacks are kept until the next sync lacks them too: the total of the list is lower than its items,
+ * or half of it is gone, and the service states neither its total nor its end. Null: they are gone.
+ */
+export function lossDoubt(
+  walk: Walk,
+  end: WalkEnd,
+  { entries, lost, isLasting }: { entries: number; lost: number; isLasting: boolean },
+): string | null {
+  if (exceedsTotal(walk, end)) return totalMismatch(walk, end)
+  const items = foundIn(walk)
+  const { total = null, end: shown = null } = end.seen ?? {}
+  const isStated = total !== null || shown === 'stated' || shown === 'unnamed'
+  const isHalf = isLasting && !isStated && items > 0 && items * 2 <= entries && lost >= SEVERAL
+  return isHalf ? `it has ${counted(items, 'item')}, and had ${entries}` : null
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */

@@ -1,4 +1,6 @@
+import { sha256Of } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
+import { counted, nounOf } from '../../../base/text.ts'
 import type { Frame } from '../../../base/json/envelope.ts'
 import { frameOf, withNextOf } from '../../../base/json/envelope-learn.ts'
 import { isSamePath } from '../../../base/json/list-names.ts'
@@ -8,13 +10,16 @@ import { type CatalogList, type CatalogPage, isCarried } from '../../../store/ca
 import { nextLink } from '../../../upstream/lists/page-key.ts'
 import { type WalkEnd, type WalkOptions, probeList, walkList } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
+import { refuseRemoval, removalLimits } from '../../refusals.ts'
 import { isConfirmationDue } from '../answers/due.ts'
 import { whyOlder } from '../../older-mirror.ts'
 import {
+  LASTING,
   type ListEvidence,
   evidenceOf,
   exceedsTotal,
   isMoving,
+  lossDoubt,
   markCompleteness,
   parseEvidence,
   totalMismatch,
@@ -74,7 +79,8 @@ export async function walkCatalogList(
     const lost = stored === null || end.seen === null ? 0 : store.catalog.countGone(stored.id, canonical)
     const readAt = isRead ? context.now() : judged?.readAt
     const found = evidenceOf(walk, end, judged, { entries, isPaged, lost })
-    const evidence = { ...found, ...(readAt !== undefined && { readAt }) }
+    const kept = keptLoss(context, target, walk, end, { judged, stored, lost })
+    const evidence = { ...found, ...kept, ...(readAt !== undefined && { readAt }) }
     let frame = await learnedFrame(context, target, walk, end, known)
     const same = walk.kept === walk.count && walk.count === pages.length
     frame =
@@ -82,7 +88,7 @@ export async function walkCatalogList(
         ? { ...known, ...frame }
         : markCompleteness(frame, walk, end, evidence)
     const carried = all.find(isCarried) ?? null
-    const carries = frame.partial !== undefined && !exceedsTotal(walk, end)
+    const carries = frame.partial !== undefined && (kept !== null || !exceedsTotal(walk, end))
     if (carries && stored !== null) await carryOver(context, target, stored, walk, same ? carried : null)
     // What two pages contradict is no property of either: the next run reads all of them.
     if (isMoving(walk)) await store.exclusive(() => store.catalog.staging.forgetPages(canonical))
@@ -97,6 +103,27 @@ export async function walkCatalogList(
     await store.exclusive(() => store.catalog.staging.dropWalk(canonical))
     throw error
   }
+}
+
+/** Returns what says that the items that a walk lacks are kept; null: they are not, as where the sync before lacked the same. */
+function keptLoss(
+  context: CatalogContext,
+  { resource, canonical }: Target,
+  walk: Walk,
+  end: WalkEnd,
+  { judged, stored, lost }: Pick<Stored, 'judged' | 'stored'> & { lost: number },
+): Pick<ListEvidence, 'grade' | 'why' | 'lacked'> | null {
+  if (stored === null || walk.frame === null || lost === 0) return null
+  const { entries } = stored
+  const limits = removalLimits(context.config)
+  if (lost > limits.count && refuseRemoval(entries, lost, limits, 'items') !== null) return null // a person decides on it
+  const isOtherForm = !isSamePath(walk.frame.items, storedFrame(stored)?.items ?? null)
+  const doubt = lossDoubt(walk, end, { entries, lost, isLasting: LASTING.has(resource.name) && !isOtherForm })
+  if (doubt === null) return null
+  const lacked = sha256Of([...context.store.catalog.eachGone(stored.id, canonical)].sort().join('\n')).toString('hex')
+  if (judged?.lacked === lacked && context.kind !== 'refresh') return null
+  const kept = `${counted(lost, 'stored item')} that it lacks ${nounOf(lost, 'stays', 'stay')}`
+  return { grade: 'cut', why: `${doubt}; ${kept} until the next sync finds the same`, lacked }
 }
 
 /** Returns the resource of a list's items: those of an image's own list are tags, with their ids and fields. */
@@ -214,7 +241,7 @@ function walkOptions(
       cut: known?.cut === true ? (known.partial ?? null) : null,
       probed: judged?.probed ?? null,
       graded: judged !== null,
-      endInPage: judged?.endInPage === true,
+      endInPage: judged?.endInPage === true && judged.lacked === undefined,
       statesNothing: judged?.statesNothing ?? null,
     },
     now: () => performance.now(), // by elapsed time: a clock that is set does not end a walk

@@ -94,6 +94,7 @@ export function standInExporter(disk: Disk, now: () => number): Exporter {
             mirror: sha256Hex(disk.name).slice(0, 32),
             contentDigest: null,
             asOf: { osv: disk.asOf },
+            withheldAt: 0,
             snapshots: { osv: snapshotOf(disk.version) },
           },
     findBase(digest) {

@@ -79,12 +79,12 @@ longTest('a reconcile finds an item that changed without a change of its list en
   const made = await mirrored()
   const { service } = made.sandbox
   const [id = ''] = service.ids('packages')
-  const { ecosystem, name, version } = service.read('packages', id)
+  const { ecosystem, name, version, cves: known } = service.read('packages', id)
   const at = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
   const cves = `${at}/${encodeURIComponent(String(version))}/cves`
   const [tag = ''] = service.ids('tags')
   const body = (value: unknown) => ({ kind: 'body', body: JSON.stringify(value) }) as const
-  made.sandbox.faults.set(cves, body({ cves: ['CVE-2026-1'] }))
+  made.sandbox.faults.set(cves, body({ cves: [...(known as string[]), 'CVE-2026-1'] }))
   made.sandbox.faults.set(`/v1/tags/${tag}`, body({ id: tag, richer: true }))
   made.pass(25)
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })

@@ -25,7 +25,7 @@ export interface ExportedFile {
 }
 
 /** What a mirror publishes. */
-export type OwnState = Pick<PublishedState, 'mirror' | 'asOf' | 'snapshots' | 'contentDigest'>
+export type OwnState = Pick<PublishedState, 'mirror' | 'asOf' | 'withheldAt' | 'snapshots' | 'contentDigest'>
 
 /** The snapshot of each source. */
 type SnapshotIds = Partial<Record<SourceName, { readonly snapshot: string }>>

@@ -181,12 +181,14 @@ const DATE_MS = 10 * 60_000
 async function reasonToPublish(
   { store, config, now }: PublishDeps,
   newest: Generation | null,
-  { asOf, snapshots }: OwnState,
+  { asOf, withheldAt, snapshots }: OwnState,
 ): Promise<'publish' | 'date' | null> {
   if (newest === null) return 'publish'
   const differs = SOURCES.some((source) => newest.sources[source]?.snapshot !== snapshots[source])
   if (differs) return 'publish'
   if (Date.parse(newest.publishedAt) > now() + AHEAD_MS) return 'date' // by a clock that was ahead: others refuse it
+  const isWithheldSince = withheldAt > Date.parse(newest.publishedAt) && withheldAt <= now()
+  if (isWithheldSince) return 'date' // its bundle says so
   const due = Math.max(DATE_MS, config.fleet.maxLagSeconds * 500)
   const confirmed = SOURCES.some(
     (source) => (asOf[source] ?? 0) - Date.parse(newest.sources[source]?.asOf ?? '') >= due,
