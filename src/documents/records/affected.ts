@@ -1,10 +1,12 @@
 import { isMeant } from '../../base/identity/meant.ts'
 import { normalName } from '../../base/identity/names.ts'
+import { recordedPackage } from '../../base/identity/recorded.ts'
 import { type Ecosystem, findEcosystem, openVersion } from '../../base/versions/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { type VersionOrder, numbersInTag } from '../../base/versions/order.ts'
 import type { Steps } from '../../base/pacing.ts'
 import { type BuildVerdict, compareBuilds } from './builds.ts'
+import { parseDate } from '../../base/time.ts'
 import { orderOfType } from '../../base/versions/semver.ts'
 
 /** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
@@ -110,9 +112,10 @@ function namesWithin({ versions, ranges }: Fields, beginning: string): boolean {
   })
 }
 
-/** Whether a record says that it was withdrawn. */
-export function isWithdrawn({ withdrawn }: OsvRecord): boolean {
-  return typeof withdrawn === 'string' && withdrawn !== ''
+/** Whether a record was withdrawn by now: a date that lies ahead, or cannot be read, takes nothing back yet. `now`: Unix milliseconds. */
+export function isWithdrawn({ withdrawn }: OsvRecord, now = Date.now()): boolean {
+  const at = typeof withdrawn === 'string' ? parseDate(withdrawn) : null
+  return at !== null && at <= now
 }
 
 /** The order by which a version of the package is judged; undefined when another package, or stream of it, is meant. */
@@ -123,8 +126,9 @@ export function orderFor(
   vendor: string | undefined,
 ): VersionOrder | null | undefined {
   const { ecosystem, name } = asked
-  const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
-  if (typeof recorded !== 'string' || typeof named !== 'string') return undefined
+  const of = recordedPackage(affected)
+  if (of === null) return undefined
+  const { ecosystem: recorded, name: named } = of
   if (ecosystem !== null && !isMeant(recorded, ecosystem.name)) return undefined
   const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
   const base = own?.base ?? null

@@ -197,6 +197,37 @@ describe('the evaluation of the OSV schema', () => {
     expect(isAffected({ ...record, withdrawn: null }, 'npm', 'p', '1.0.0')).toBe(true)
   })
 
+  test.each(['9999-01-01T00:00:00Z', 'soon'])(
+    'takes a record whose withdrawal is dated %s: it is not withdrawn',
+    (withdrawn) => {
+      expect(isAffected({ ...ranged('npm', [{ introduced: '0' }]), withdrawn }, 'npm', 'p', '1.0.0')).toBe(true)
+    },
+  )
+
+  test.each([
+    [{ ecosystem: 'NPM', name: 'p' }, 'npm', 'p'],
+    [{ ecosystem: 'pypi', name: 'P_p' }, 'PyPI', 'p-p'],
+    [{ ecosystem: 'debian:12', name: 'p' }, 'Debian:12', 'p'],
+    [{ ecosystem: 'root:ALPINE:3.18', name: 'p' }, 'Root:Alpine:3.18', 'p'],
+    [{ purl: 'pkg:npm/%40s/p' }, 'npm', '@s/p'],
+    [{ name: 'other', purl: 'pkg:maven/g/p' }, 'Maven', 'g:p'],
+    [{ ecosystem: '', name: '', purl: 'pkg:golang/example.com/p' }, 'Go', 'example.com/p'],
+    [{ purl: 'pkg:deb/debian/p?distro=bookworm' }, 'Debian:12', 'p'],
+  ])('takes %j for a package of %s', (named, ecosystem, name) => {
+    const [affected] = ranged('', [{ introduced: '0' }, { fixed: '2' }]).affected as [object]
+    const record = { affected: [{ ...affected, package: named }] }
+    expect(['1', '2'].map((version) => isAffected(record, ecosystem, name, version))).toEqual([true, false])
+  })
+
+  test.each([
+    [{ purl: 'pkg:deb/debian/p?distro=bookworm' }, 'Debian:11'],
+    [{ ecosystem: 'npm', name: 'q', purl: 'pkg:npm/p' }, 'npm'],
+    [{ purl: 'no package URL' }, 'npm'],
+  ])('does not take %j for one of %s', (named, ecosystem) => {
+    const record = { affected: [{ package: named, versions: ['1'] }] }
+    expect(isAffected(record, ecosystem, 'p', '1')).toBe(false)
+  })
+
   test('accepts malformed records without an exception', () => {
     const package_ = { ecosystem: 'npm', name: 'p' }
     const odd: OsvRecord[] = [
