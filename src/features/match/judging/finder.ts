@@ -1,6 +1,7 @@
 import type { Question } from '../../../base/identity/identity.ts'
 import type { Fields } from '../../../base/json/objects.ts'
-import { askVersion, isNamed } from '../../../documents/records/affected.ts'
+import { isNamed } from '../../../documents/records/affected.ts'
+import { askVersion } from '../../../documents/records/ranges.ts'
 import { remedyFor } from '../../../documents/records/fixes.ts'
 import { withoutEpoch } from '../../../base/versions/rpm.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../../../documents/records/search.ts'

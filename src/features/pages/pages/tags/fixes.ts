@@ -1,5 +1,6 @@
 import type { Question } from '../../../../base/identity/identity.ts'
-import { type OsvRecord, askVersion, isNamed } from '../../../../documents/records/affected.ts'
+import { type OsvRecord, isNamed } from '../../../../documents/records/affected.ts'
+import { askVersion } from '../../../../documents/records/ranges.ts'
 import { remedyFor } from '../../../../documents/records/fixes.ts'
 import { parseRecord } from '../../../../documents/records/search.ts'
 import { type Severity, severityOf } from '../../../../documents/records/severity.ts'

@@ -7,7 +7,7 @@ import { findEcosystem } from '../../../../base/versions/ecosystems.ts'
 import { instantOf } from '../../../../base/time.ts'
 import { purlNames } from '../../../../base/identity/package.ts'
 import { writePurl } from '../../../../base/identity/purl.ts'
-import { confirmedEvents } from '../../../../documents/records/affected.ts'
+import { confirmedEvents } from '../../../../documents/records/ranges.ts'
 import { orderOfType } from '../../../../base/versions/semver.ts'
 
 /** Folders of the bucket, each with the names of the packages that a record names in it. */
