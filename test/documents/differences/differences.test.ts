@@ -50,6 +50,16 @@ describe('the differences of two versions of a record', () => {
     expect(kinds(about(ecosystem, from0(one)), about(ecosystem, from0(other)))).toEqual([fix, range])
   })
 
+  test('name the package that a package URL alone names', () => {
+    const of = (purl: string, fixed: string) => ({
+      affected: [{ package: { purl }, ranges: [{ type: 'ECOSYSTEM', events: from0(fixed) }] }],
+    })
+    expect(kinds(of('pkg:pypi/one', '2.0'), of('pkg:pypi/one', '1.0'))).toEqual(['fix_lowered', 'range_narrowed'])
+    expect(kinds(of('pkg:pypi/one', '2.0'), of('pkg:pypi/two', '2.0'))).toEqual(
+      expect.arrayContaining(['package_added', 'package_removed']),
+    )
+  })
+
   test('never order what is no text', () => {
     const of = (fixed: unknown) => ({
       affected: [
