@@ -363,7 +363,7 @@ describe('match', () => {
 
   longTest('exits with 1 only for findings of the kind of --fail-on', async () => {
     const fail = async (kind: string, of = sbom) => (await ask('match', of, '--fail-on', kind)).code
-    expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 0])
+    expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 3])
     const none = file('none.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [] })
     const unread = file('unread.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('file')] })
     const odd = [component('a', 'pkg:npm/lodahs@4.17.20'), component('b', 'pkg:npm/lodash@workspace:1')]
@@ -384,15 +384,17 @@ describe('match', () => {
     const clean = file('clean.json', {
       bomFormat: 'CycloneDX',
       specVersion: '1.5',
-      components: [component('fixed', 'pkg:npm/lodash@4.17.21'), component('file')],
+      components: [component('fixed', 'pkg:npm/lodash@4.17.21')],
     })
     expect(await fail('any', clean)).toBe(0)
     expect(await ask('match', sbom, '--fail-on', 'high')).toMatchObject({
-      err: expect.stringMatching(/the records of 2 findings state no severity: --fail-on high/) as string,
+      err: expect.stringMatching(
+        /--fail-on high, but that is not certain: the records of 2 findings state no severity/,
+      ) as string,
     })
   })
 
-  test('exits with 1 for packages that are not judged only with --fail-on unjudged, and says how many are not', async () => {
+  test('exits with 1 for packages that are not judged with --fail-on unjudged, with 3 for other kinds, and says how many are not', async () => {
     const odd = file('odd.json', {
       bomFormat: 'CycloneDX',
       specVersion: '1.5',
@@ -408,9 +410,20 @@ describe('match', () => {
       err: expect.stringMatching(share) as string,
     })
     expect(await ask('match', odd, '--fail-on', 'any')).toMatchObject({
-      code: 0,
-      err: expect.stringMatching(/completely: --fail-on unjudged fails/) as string,
+      code: 3,
+      err: expect.stringMatching(/not certain: 2 of 3 packages were not judged, or not completely/) as string,
     })
+    const byCpe = { ...component('curl'), cpe: 'cpe:2.3:a:haxx:curl:8.1:*:*:*:*:*:*:*' }
+    const known = file('cpe.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      components: [component('fixed', 'pkg:npm/lodash@4.17.21'), byCpe],
+    })
+    for (const kind of ['any', 'fixable', 'high', 'critical'])
+      expect(await ask('match', known, '--fail-on', kind)).toMatchObject({
+        code: 3,
+        err: expect.stringContaining('1 of 2 packages was not judged') as string,
+      })
     expect(await ask('match', odd)).toMatchObject({ code: 0, err: '' })
     const clean = file('judged.json', {
       bomFormat: 'CycloneDX',

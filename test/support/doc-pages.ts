@@ -187,7 +187,7 @@ function exitCodesPage(): string {
         ),
         row(
           '`match`',
-          '1 with findings that `--fail-on` names, 2 for a file that is no SBOM, 3 when the mirror cannot know; with `--fail-on` also what a partial snapshot or an unknown age leaves open',
+          '1 with findings that `--fail-on` names, 2 for a file that is no SBOM, 3 when the mirror cannot know; with `--fail-on` also where packages, severities or records are not known',
         ),
         row('`webhooks test`, `delete`', '1 when it was not delivered, or the subscription is still at the service'),
       ],

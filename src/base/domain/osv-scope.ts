@@ -1,3 +1,6 @@
+import { recordedPackage } from '../identity/recorded.ts'
+import { eachObject, fieldsOf } from '../json/objects.ts'
+
 /** Which OSV records are mirrored (`osv.scope`): texts that name ecosystems or beginnings of ids. */
 export interface ScopeSettings {
   readonly include: readonly string[]
@@ -68,8 +71,7 @@ export function createOsvScope({ include, exclude, vendors }: ScopeSettings): Os
 export function parseScopeText(text: string | null): ScopeSettings | null {
   if (text === null) return null
   try {
-    const value = membersOf<ScopeSettings>(JSON.parse(text) as unknown)
-    const { include, exclude, vendors } = value
+    const { include, exclude, vendors } = fieldsOf(JSON.parse(text))
     return isTexts(include) && isTexts(exclude) && isTexts(vendors) ? { include, exclude, vendors } : null
   } catch {
     return null
@@ -143,17 +145,9 @@ export function leavesOut({ include, exclude, vendors }: ScopeSettings, ecosyste
 }
 
 /** Returns the ecosystems that a record names, in lower case; malformed ones are ignored. */
-/** Returns the ecosystems that a record is about, in lower case. */
 export function ecosystemsOf(record: object): string[] {
-  const affected: unknown = 'affected' in record ? record.affected : null
-  if (!Array.isArray(affected)) return []
-  return affected.flatMap((one: unknown) => {
-    const { package: named } = membersOf<{ package: unknown }>(one)
-    const { ecosystem } = membersOf<{ ecosystem: unknown }>(named)
+  return eachObject(fieldsOf(record)['affected']).flatMap((affected) => {
+    const ecosystem = recordedPackage(affected)?.ecosystem ?? fieldsOf(affected['package'])['ecosystem']
     return typeof ecosystem === 'string' && ecosystem !== '' ? [ecosystem.toLowerCase()] : []
   })
-}
-
-function membersOf<T extends object>(value: unknown): Partial<T> {
-  return typeof value === 'object' && value !== null ? value : {}
 }

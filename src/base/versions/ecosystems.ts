@@ -188,6 +188,18 @@ export function ecosystemNames(): { readonly names: string[]; readonly vendors: 
 /** Names that are remembered: each element of `affected` has one, and mostly the same. */
 const REMEMBERED = { results: 1_000, characters: 100 }
 
+/** Names by their lower case; two of them differ by more than case. */
+const SPELLINGS = new Map([...ORDERS.keys(), ...VENDORS].map((name) => [name.toLowerCase(), name]))
+
+/** Returns the name of an ecosystem in the case of the OSV schema: `Root:Debian:12` of `root:debian:12`. What is no name of one stays. */
+export const schemaSpelling = remember(spell, REMEMBERED)
+
+function spell(name: string): string {
+  const [first = '', ...rest] = name.split(':')
+  const known = SPELLINGS.get(first.trim().toLowerCase()) ?? first
+  return [known, ...(rest.length > 0 && !ORDERS.has(known) ? [spell(rest.join(':'))] : rest)].join(':')
+}
+
 /** Null for an ecosystem that the OSV schema does not define, and that is no vendor's of one it defines. */
 export const findEcosystem = remember(ecosystemOf, REMEMBERED)
 

@@ -1,5 +1,6 @@
 import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { normalName } from '../../base/identity/names.ts'
+import { recordedPackage } from '../../base/identity/recorded.ts'
 import { findEcosystem } from '../../base/versions/ecosystems.ts'
 
 /** A package as a record names it; both texts are empty where an entry of `affected` names none, as for commits. */
@@ -79,7 +80,9 @@ interface CollectedFacts extends PackageFacts {
 
 function packageOf(entry: Fields): PackageName {
   const { ecosystem, name } = fieldsOf(entry['package'])
-  return { ecosystem: textOrNull(ecosystem) ?? '', name: textOrNull(name) ?? '' }
+  // scanners read an ecosystem as it is written
+  const named = textOrNull(ecosystem) === null ? recordedPackage(entry) : null
+  return named ?? { ecosystem: textOrNull(ecosystem) ?? '', name: textOrNull(name) ?? '' }
 }
 
 /** Returns the text by which a package is recognized, whatever way its ecosystem allows to write the name; '' for none. */

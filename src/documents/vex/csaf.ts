@@ -11,6 +11,7 @@ import {
   type VexStatus,
   isPurl,
   listOf,
+  partsNamed,
   rulesOut,
   textsOf,
   vexStatusOf,
@@ -70,18 +71,17 @@ const OPERATING_SYSTEM = /^cpe:(?:\/|2\.3:)(?:o:|a:redhat:(?:enterprise_linux|rh
 /**
  * Returns a product by its package URLs, and a component of another product as that. Where the other product has none, what
  * rules out is about nothing: which product it is cannot be known, unless it is an operating system and the component's
- * package URL names a version.
+ * package URL names a version. What leaves open, and names nothing by a package URL, may be about anything.
  */
 function productOf(id: string, tree: ProductTree, isRulingOut: boolean): VexProduct[] {
   const product = tree.productOf(id)
-  if (product === null) return []
-  const { related } = product
+  const related = product?.related ?? null
   const part = namesOf(product, isRulingOut)
-  if (related === null) return part.length === 0 ? [] : [{ names: part, parts: null }]
+  if (related === null) return part.length === 0 && isRulingOut ? [] : [{ names: part, parts: null }]
   const parts = part.length > 0 ? part : namesOf(tree.productOf(related.part), isRulingOut)
   const whole = tree.productOf(related.of)
   const names = namesOf(whole, isRulingOut)
-  if (names.length > 0) return [{ names, parts }]
+  if (names.length > 0) return [{ names, parts: partsNamed([parts], isRulingOut) }]
   if (!isRulingOut) return [{ names: parts, parts: null }]
   if (whole === null || !OPERATING_SYSTEM.test(whole.cpe)) return []
   return [{ names: parts.filter(({ purl }) => readProductName(purl)?.version), parts: null }]

@@ -14,6 +14,7 @@ import {
   isPurl,
   listOf,
   nameWith,
+  partsNamed,
   rulesOut,
   textsOf,
 } from './statement.ts'
@@ -140,7 +141,7 @@ function productOf(affected: Fields, { bom, known, subject, isRulingOut }: Affec
   if (subject === null || isSubject) return { names, parts: null }
   // Of a product without a package URL it is not known which it is.
   if (subject.purl === '') return { names: isRulingOut ? [] : names, parts: null }
-  return { names: [nameOf(subject, null, isRulingOut)], parts: names }
+  return { names: [nameOf(subject, null, isRulingOut)], parts: partsNamed([names], isRulingOut) }
 }
 
 /** Parses a BOM-Link, whose reference may be percent-encoded as a whole; null for anything else. */

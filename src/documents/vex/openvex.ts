@@ -10,6 +10,7 @@ import {
   type VexProduct,
   isPurl,
   listOf,
+  partsNamed,
   rulesOut,
   vexStatusOf,
   textsOf,
@@ -106,14 +107,10 @@ function withDigest(name: VexName, digest: string): VexName {
   return { ...name, purl: `${purl}${purl.includes('?') ? '&' : '?'}digest=${encodeURIComponent(digest)}` }
 }
 
-/**
- * Returns the components that a list names. An empty list names none: what rules a vulnerability out is then about nothing, and
- * anything else is about the whole product.
- */
+/** Returns the components that a list names. An empty list names none: what rules a vulnerability out is then about nothing. */
 function partsOf(subcomponents: unknown, isRulingOut: boolean): VexName[] | null {
   if (subcomponents === undefined || subcomponents === null) return null
-  if (Array.isArray(subcomponents) && subcomponents.length === 0) return isRulingOut ? [] : null
-  return listOf(subcomponents).flatMap(namesOf)
+  return partsNamed(listOf(subcomponents).map(namesOf), isRulingOut)
 }
 
 /** The package URLs by which OpenVEX names a product or a component. */

@@ -91,6 +91,15 @@ export function nameWith(purl: string, version: string): VexName {
   return { purl, versions: isWhole ? null : [version] }
 }
 
+/**
+ * Returns the parts of a product that a statement lists, each by its names. What rules out is about those that are named; anything else is
+ * about the whole product, null, where it lists none or one without a name: that may be any part.
+ */
+export function partsNamed(listed: readonly (readonly VexName[])[], isRulingOut: boolean): VexName[] | null {
+  const isSure = listed.length > 0 && listed.every((names) => names.length > 0)
+  return isRulingOut || isSure ? listed.flat() : null
+}
+
 /** Returns the elements of a list; none of anything else. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []

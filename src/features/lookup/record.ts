@@ -11,6 +11,7 @@ import {
   textValue,
   timeValue,
 } from './answers/answer.ts'
+import { isWithdrawn } from '../scanners/records/affected.ts'
 import { readOrigin } from '../../server/http/origin.ts'
 import { describeAffected, describeSeverity } from './reads/affected.ts'
 import { datesInWords } from '../../server/lookup/dates.ts'
@@ -138,13 +139,15 @@ const NOT_SHOWN: Part = {
 function contentParts(record: Fields, extent: RecordExtent): Part[] {
   const { summary, details, withdrawn } = record
   const parts: Part[] = []
-  if (typeof withdrawn === 'string')
+  if (typeof withdrawn === 'string') {
+    const isOver = isWithdrawn(record)
     parts.push({
       kind: 'notice',
       level: 'warning',
-      title: 'this record is withdrawn',
-      text: clip(`since ${withdrawn}`),
+      title: isOver ? 'this record is withdrawn' : 'this record is not taken for withdrawn',
+      text: clip(`${isOver ? 'since' : 'its date of withdrawal lies ahead, or cannot be read:'} ${withdrawn}`),
     })
+  }
   if (typeof summary === 'string') parts.push({ kind: 'text', text: clip(summary, MAX_SUMMARY) })
   const rows = contentFacts(record, extent.ids)
   if (rows.length > 0) parts.push({ kind: 'facts', rows })

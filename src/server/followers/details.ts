@@ -6,6 +6,7 @@ import type { PackageName } from '../../documents/differences/facts.ts'
 import type { RecordDifference } from '../../documents/differences/difference.ts'
 import { type RecordText, differencesOf } from '../../documents/differences/differences.ts'
 import { recordSentences } from '../../documents/differences/words.ts'
+import { recordedPackage } from '../../base/identity/recorded.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../base/json/objects.ts'
 import type { ChangedName } from '../../store/changes/log.ts'
 import { contentOf } from '../../store/database/gzip.ts'
@@ -293,9 +294,8 @@ function concerns({ json, sha256 }: Version, filter: PackageFilter): boolean {
 function packagesIn(json: unknown): PackageName[] {
   const packages = new Map<string, PackageName>()
   for (const affected of eachObject(fieldsOf(json)['affected'])) {
-    const { ecosystem, name } = fieldsOf(affected['package'])
-    if (typeof ecosystem === 'string' && typeof name === 'string')
-      packages.set(JSON.stringify([ecosystem, name]), { ecosystem, name })
+    const named = recordedPackage(affected)
+    if (named !== null) packages.set(JSON.stringify([named.ecosystem, named.name]), named)
   }
   return [...packages.values()]
 }

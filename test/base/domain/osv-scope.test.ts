@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { leavesOut, takesAllOf } from '../../../src/base/domain/osv-scope.ts'
+import { createOsvScope, leavesOut, takesAllOf } from '../../../src/base/domain/osv-scope.ts'
 
 const scope = (...entries: readonly string[]) => ({
   include: entries.filter((one) => !one.startsWith('!')),
@@ -25,4 +25,12 @@ test.each([
 ] as const)('the scope %j takes of %s: %s', (entries, ecosystem, taken) => {
   const given = scope(...entries)
   expect([takesAllOf(given, ecosystem), leavesOut(given, ecosystem)]).toEqual([taken === 'all', taken === 'none'])
+})
+
+test.each([
+  [{ purl: 'pkg:npm/a' }, true],
+  [{ ecosystem: 'Root:NPM', name: 'a' }, true],
+  [{ purl: 'pkg:pypi/a' }, false],
+])('the scope npm takes a record of %j: %s', (named, expected) => {
+  expect(createOsvScope(scope('npm'))?.includes('A-1', { affected: [{ package: named }] })).toBe(expected)
 })

@@ -4,7 +4,8 @@ import { longTest, test } from '../../support/tables.ts'
 import type { RecordDifference } from '../../../src/documents/differences/difference.ts'
 import { differencesOf as compare } from '../../../src/documents/differences/differences.ts'
 import { differenceWords } from '../../../src/documents/differences/words.ts'
-import { askVersion, concerns } from '../../../src/features/scanners/records/affected.ts'
+import { concerns } from '../../../src/features/scanners/records/affected.ts'
+import { askVersion } from '../../../src/features/scanners/records/ranges.ts'
 import { findEcosystem } from '../../../src/base/versions/ecosystems.ts'
 import { type Model, applied, differencesOf, pair, plain, recordOf } from './pairs.ts'
 
@@ -47,6 +48,16 @@ describe('the differences of two versions of a record', () => {
     ['Nobody knows', '2', '1', 'fix_changed', 'range_changed'],
   ])('of %s, fixed in %s and then in %s, are %s and %s', (ecosystem, one, other, fix, range) => {
     expect(kinds(about(ecosystem, from0(one)), about(ecosystem, from0(other)))).toEqual([fix, range])
+  })
+
+  test('name the package that a package URL alone names', () => {
+    const of = (purl: string, fixed: string) => ({
+      affected: [{ package: { purl }, ranges: [{ type: 'ECOSYSTEM', events: from0(fixed) }] }],
+    })
+    expect(kinds(of('pkg:pypi/one', '2.0'), of('pkg:pypi/one', '1.0'))).toEqual(['fix_lowered', 'range_narrowed'])
+    expect(kinds(of('pkg:pypi/one', '2.0'), of('pkg:pypi/two', '2.0'))).toEqual(
+      expect.arrayContaining(['package_added', 'package_removed']),
+    )
   })
 
   test('never order what is no text', () => {

@@ -107,7 +107,7 @@ const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['test/archive/zip/damage.test.ts'],
   }),
   mutation('a range whose last affected version cannot be read has no end', {
-    file: 'src/features/scanners/records/affected.ts',
+    file: 'src/features/scanners/records/ranges.ts',
     from: 'isUnbegun = true\n        else isOpen = true',
     to: "isUnbegun = true\n        else isOpen ||= kind === 'fixed'",
     tests: ['test/features/scanners/records/affected.test.ts'],

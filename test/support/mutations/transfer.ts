@@ -210,8 +210,8 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('match passes an SBOM although what decides about it is not known', {
     file: 'src/features/match/cli/match.ts',
-    from: 'return warnGaps(result, options.failOn, failsOn) || isUnjudged ?',
-    to: 'return warnGaps(result, options.failOn, failsOn) && isUnjudged ?',
+    from: 'return reasons.length > 0 || nothing !== undefined ?',
+    to: 'return reasons.length > 0 && nothing !== undefined ?',
     tests: ['test/cli/lookup.test.ts'],
   }),
   mutation('an apostrophe ends a quoted attribute of a page', {

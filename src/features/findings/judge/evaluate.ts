@@ -1,11 +1,12 @@
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
-import { eachObject, fieldsOf } from '../../../base/json/objects.ts'
+import { eachObject } from '../../../base/json/objects.ts'
 import { type Comparison, NO_RECORDS, addComparison } from '../../match/judging/compared.ts'
 import { type PackageFinding, createFinder, joinFindings } from '../../match/judging/finder.ts'
 import { cvesOf, isFixable } from '../../match/judging/patches.ts'
 import { type QuerySource, parseRecord } from '../../scanners/records/search.ts'
 import { LEVELS } from '../../../documents/records/severity.ts'
 import type { StoredFinding } from '../../../store/findings/writes.ts'
+import { recordedPackage } from '../../../base/identity/recorded.ts'
 import { packageKey } from '../../../base/identity/names.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
 import type { Views } from '../../scanners/store/reads.ts'
@@ -106,10 +107,9 @@ export function createChangedRecords(
 function namesIn(content: Buffer | undefined, folder: string): Set<string> {
   const names = new Set<string>()
   if (content === undefined) return names
-  for (const { package: named } of eachObject(parseRecord(content).affected)) {
-    const { ecosystem, name } = fieldsOf(named)
-    if (typeof ecosystem !== 'string' || typeof name !== 'string') continue
-    if (folderOf(ecosystem) === folder) names.add(packageKey(ecosystem, name))
+  for (const affected of eachObject(parseRecord(content).affected)) {
+    const named = recordedPackage(affected)
+    if (named !== null && folderOf(named.ecosystem) === folder) names.add(packageKey(named.ecosystem, named.name))
   }
   return names
 }

@@ -1,5 +1,6 @@
 import { rpmOrder } from '../../../base/versions/rpm.ts'
-import { askVersion, isNamed, isWithdrawn } from '../../scanners/records/affected.ts'
+import { isNamed, isWithdrawn } from '../../scanners/records/affected.ts'
+import { askVersion } from '../../scanners/records/ranges.ts'
 import type { Question } from '../../../base/identity/identity.ts'
 import { createPackageSource } from '../../match/judging/package-source.ts'
 import { querySourceOf } from '../../scanners/routes/query-source.ts'

@@ -45,8 +45,8 @@ const FOUND = 1
 
 /**
  * `patchmirror match SBOM`: the vulnerabilities of an SBOM's components, from the data folder alone. Exit code 1 where
- * `--fail-on` applies, for `unjudged` where a package was not judged completely; 3 where the mirror cannot know, with `--fail-on` also where no component was judged or what is mirrored is
- * partial or of an unknown age; 2 for what is no SBOM.
+ * `--fail-on` applies, for `unjudged` where a package was not judged completely; 3 where the mirror cannot know, with `--fail-on` also where
+ * it is not known that nothing of its kind is there; 2 for what is no SBOM.
  */
 export async function matchCommand(file: string, options: MatchOptions): Promise<number> {
   const failsOn = failureOf(options.failOn)
@@ -71,12 +71,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
       return closing(matcher, () => matcher.match(sbom, request))
     })
     write(result, file, config)
-    warnUnknown(options.failOn, result)
-    if (result.findings.some(failsOn)) return FOUND
-    const isUnjudged = warnUnjudged(result)
-    if (options.failOn === undefined) return 0
-    if (warnShare(result, options.failOn) && options.failOn === UNJUDGED) return FOUND
-    return warnGaps(result, options.failOn, failsOn) || isUnjudged ? UNKNOWN : 0
+    return exitCodeOf(result, options.failOn, failsOn)
   } catch (error) {
     return refuseLookup(error, options.json === true || options.format === 'json', null)
   }
@@ -108,7 +103,9 @@ function isTagName(name: string): boolean {
 /** Fails for packages that are not judged, or not completely, whatever is found. */
 const UNJUDGED = 'unjudged'
 
-const FAILURES: Readonly<Record<string, (finding: MatchFinding) => boolean>> = {
+type FailsOn = (finding: MatchFinding) => boolean
+
+const FAILURES: Readonly<Record<string, FailsOn>> = {
   any: () => true,
   fixable: isFixable,
   high: ({ severity: { level } }) => level === 'critical' || level === 'high',
@@ -119,7 +116,7 @@ const FAILURES: Readonly<Record<string, (finding: MatchFinding) => boolean>> = {
 /** The values of `--fail-on`. */
 const FAIL_ON = Object.keys(FAILURES)
 
-function failureOf(name: string | undefined): (finding: MatchFinding) => boolean {
+function failureOf(name: string | undefined): FailsOn {
   if (name === undefined) return () => false
   const failsOn = Object.hasOwn(FAILURES, name) ? FAILURES[name] : undefined
   if (failsOn !== undefined) return failsOn
@@ -132,42 +129,47 @@ function distroOf({ distro }: MatchOptions): string | null {
   return distro ?? null
 }
 
-/** Says how many packages are not judged, or not completely, where anything depends on it; returns whether there are any. */
-function warnShare({ counts, notJudged }: MatchResult, failOn: string): boolean {
+/** Says what `--fail-on` leaves open, and returns the exit code: 0 says that nothing of its kind is there, and is no answer where that is not known. */
+function exitCodeOf(result: MatchResult, failOn: string | undefined, failsOn: FailsOn): number {
+  if (result.findings.some(failsOn)) return FOUND
+  const nothing = result.gaps.find(({ code }) => code === 'components')
+  if (nothing !== undefined) warn(nothing.reason)
+  if (failOn === undefined) return 0
+  const unjudged = shareUnjudged(result)
+  if (unjudged !== null && failOn === UNJUDGED) {
+    warn(unjudged)
+    return FOUND
+  }
+  const open = [
+    unknownSeverities(result, failOn),
+    nothing === undefined ? unjudged : null,
+    ...gapsFor(result, failOn, failsOn),
+  ]
+  const reasons = open.filter((one) => one !== null)
+  for (const reason of reasons)
+    warn(`nothing found is of the kind of --fail-on ${failOn}, but that is not certain: ${reason}`)
+  return reasons.length > 0 || nothing !== undefined ? UNKNOWN : 0
+}
+
+/** Says how many packages are not judged, or not completely; null: all are judged. */
+function shareUnjudged({ counts, notJudged }: MatchResult): string | null {
   const unjudged = notJudged.filter(isUnjudged).length
-  if (unjudged === 0) return false
+  if (unjudged === 0) return null
   const packages = counts.packages - (notJudged.length - unjudged)
-  const what = `${unjudged} of ${counted(packages, 'package')} ${nounOf(unjudged, 'was', 'were')} not judged, or not completely`
-  const hint = failOn === UNJUDGED ? '' : ': --fail-on unjudged fails for such packages'
-  warn(`${what}${hint}`)
-  return true
+  return `${unjudged} of ${counted(packages, 'package')} ${nounOf(unjudged, 'was', 'were')} not judged, or not completely`
 }
 
-/** Says that a threshold by severity passes over findings whose records state none. */
-function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void {
+/** Says of how many findings a threshold by severity cannot tell; null: of none. */
+function unknownSeverities({ counts }: MatchResult, failOn: string): string | null {
   const { unknown } = counts.levels
-  if ((failOn !== 'critical' && failOn !== 'high') || unknown === 0) return
-  warn(
-    `the records of ${counted(unknown, 'finding')} state no severity: --fail-on ${failOn} does not count ${nounOf(unknown, 'it', 'them')}`,
-  )
+  if ((failOn !== 'critical' && failOn !== 'high') || unknown === 0) return null
+  return `the records of ${counted(unknown, 'finding')} state no severity`
 }
 
-/** Says that nothing is known of an SBOM in which no component was judged, and returns whether it is so. */
-function warnUnjudged({ gaps }: MatchResult): boolean {
-  const unjudged = gaps.find(({ code }) => code === 'components')
-  if (unjudged === undefined) return false
-  warn(unjudged.reason)
-  return true
-}
-
-/** Says what the mirror does not know that decides about `--fail-on`, and returns whether there is any. */
-function warnGaps(
-  { gaps, suppressed, findings }: MatchResult,
-  failOn: string,
-  failsOn: (finding: MatchFinding) => boolean,
-): boolean {
+/** Returns the gaps that decide about `--fail-on`; that nothing was judged is said apart. */
+function gapsFor({ gaps, suppressed, findings }: MatchResult, failOn: string, failsOn: FailsOn): string[] {
   const decides = {
-    components: false, // said apart: warnUnjudged
+    components: false,
     sbom: true,
     age: true,
     records: true,
@@ -175,10 +177,7 @@ function warnGaps(
     patches: failOn === 'fixable' && findings.length > 0,
     release: false,
   }
-  const deciding = gaps.filter(({ code }) => decides[code])
-  for (const { reason } of deciding)
-    warn(`nothing found is of the kind of --fail-on ${failOn}, but that is not certain: ${reason}`)
-  return deciding.length > 0
+  return gaps.filter(({ code }) => decides[code]).map(({ reason }) => reason)
 }
 
 type Writer = (result: MatchResult, file: string, config: Config) => void

@@ -57,6 +57,7 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
   ['bounds', () => 'they name versions that cannot be read, or ranges without a first version, or with several ends'],
   ['no_versions', () => 'they name no versions'],
   ['epoch', () => 'the epoch of its source package is not known'],
+  ['patch', () => 'a patch of its vendor alone puts it behind their fix, which what it patches lacks'],
   ['stream', () => 'it was built for a module, and their fixes may be of another stream of that'],
   ['open', (ecosystem) => `it names no single version of ${ecosystem}, and they tell those apart that it may be`],
 ]

@@ -1,6 +1,7 @@
 import type { Question } from '../../../base/identity/identity.ts'
 import type { Fields } from '../../../base/json/objects.ts'
-import { askVersion, isNamed } from '../../scanners/records/affected.ts'
+import { isNamed } from '../../scanners/records/affected.ts'
+import { askVersion } from '../../scanners/records/ranges.ts'
 import { remedyFor } from '../../scanners/records/fixes.ts'
 import { withoutEpoch } from '../../../base/versions/rpm.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../../scanners/records/search.ts'

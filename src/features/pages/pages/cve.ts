@@ -11,6 +11,7 @@ import {
 import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { clip, counted } from '../../../base/text.ts'
+import { isWithdrawn } from '../../scanners/records/affected.ts'
 import { type Level, LEVELS, severityOf } from '../../../documents/records/severity.ts'
 import { type VexReads, readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'
@@ -111,13 +112,13 @@ function saidBy({ osv }: Reads, id: string): Said {
   try {
     const record: unknown = JSON.parse(jsonTextOf(contentOf(row.body, row.size)))
     if (!isObject(record)) return NOT_READ
-    const { summary, withdrawn, affected } = record
+    const { summary, affected } = record
     const { level, score } = severityOf(record)
     return {
       level,
       score,
       summary: typeof summary === 'string' ? summary.trim() : '',
-      isWithdrawn: typeof withdrawn === 'string',
+      isWithdrawn: isWithdrawn(record),
       packages: packagesOf(affected),
       isRead: true,
     }

@@ -1,10 +1,13 @@
 import { isMeant } from '../../../base/identity/meant.ts'
 import { normalName } from '../../../base/identity/names.ts'
+import { recordedPackage } from '../../../base/identity/recorded.ts'
 import { type Ecosystem, findEcosystem, openVersion } from '../../../base/versions/ecosystems.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../../../base/json/objects.ts'
 import { type VersionOrder, numbersInTag } from '../../../base/versions/order.ts'
 import type { Steps } from '../../../base/pacing.ts'
 import { type BuildVerdict, compareBuilds } from './builds.ts'
+import { type AskedVersion, type Pace, createPace, isBuildOf, isIncluded } from './ranges.ts'
+import { parseDate } from '../../../base/time.ts'
 import { orderOfType } from '../../../base/versions/semver.ts'
 
 /** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
@@ -28,23 +31,6 @@ export interface Asked {
   readonly stream?: string | null
 }
 
-/** A version that is compared with many. */
-type AskedVersion = ReturnType<typeof askVersion>
-
-/** Prepares a version for comparison; '' means any. */
-export function askVersion(text: string) {
-  const keys = new Map<VersionOrder, unknown>()
-  return {
-    /** Empty: any version. */
-    text,
-    /** As an order reads it; each order reads it once. */
-    keyOf(order: VersionOrder): unknown {
-      if (!keys.has(order)) keys.set(order, order.read(text))
-      return keys.get(order)
-    },
-  }
-}
-
 /** Why a record about a package says nothing about a version of it. */
 export type Uncompared =
   /** It has a range, and its ecosystem has no order of versions. */
@@ -61,6 +47,8 @@ export type Uncompared =
   | 'epoch'
   /** It is one of several versions, and the record tells these apart. */
   | 'open'
+  /** A vendor's patch alone puts it behind the fix: what is patched comes before that. */
+  | 'patch'
   /** It was built for a module, and the fix may be of another stream of that. */
   | 'stream'
 
@@ -110,9 +98,10 @@ function namesWithin({ versions, ranges }: Fields, beginning: string): boolean {
   })
 }
 
-/** Whether a record says that it was withdrawn. */
-export function isWithdrawn({ withdrawn }: OsvRecord): boolean {
-  return typeof withdrawn === 'string' && withdrawn !== ''
+/** Whether a record was withdrawn by now: a date that lies ahead, or cannot be read, takes nothing back yet. `now`: Unix milliseconds. */
+export function isWithdrawn({ withdrawn }: OsvRecord, now = Date.now()): boolean {
+  const at = typeof withdrawn === 'string' ? parseDate(withdrawn) : null
+  return at !== null && at <= now
 }
 
 /** The order by which a version of the package is judged; undefined when another package, or stream of it, is meant. */
@@ -123,8 +112,9 @@ export function orderFor(
   vendor: string | undefined,
 ): VersionOrder | null | undefined {
   const { ecosystem, name } = asked
-  const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
-  if (typeof recorded !== 'string' || typeof named !== 'string') return undefined
+  const of = recordedPackage(affected)
+  if (of === null) return undefined
+  const { ecosystem: recorded, name: named } = of
   if (ecosystem !== null && !isMeant(recorded, ecosystem.name)) return undefined
   const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
   const base = own?.base ?? null
@@ -217,10 +207,6 @@ function* isListed(versions: unknown, version: AskedVersion, order: VersionOrder
   return false
 }
 
-function isBuildOf({ text }: AskedVersion, named: unknown, order: VersionOrder): boolean {
-  return typeof named === 'string' && order.isBuildOf?.(text, named) === true
-}
-
 function* isInside(
   range: Fields,
   version: AskedVersion,
@@ -239,152 +225,3 @@ function* isInside(
 
 /** What the own fields of a range say of which bounds that cannot be read were left out, by `confirmedEvents`. */
 export const UNREAD_BOUNDS = { unread_bounds: true } as const
-
-const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const
-
-interface Event {
-  readonly kind: (typeof KINDS)[number]
-  readonly place: Place
-  /** As it is written. */
-  readonly text: unknown
-}
-
-/** `introduced: "0"` is before every version, `limit: "*"` behind every one. */
-type Place = 'start' | 'end' | { readonly key: unknown }
-
-/**
- * The OSV schema's IncludedInRanges and BeforeLimits, for a version as `order` parses it. Of all events that precede
- * the version, the last one in the order of versions decides whether it is affected, so they are visited once, in any order.
- *
- * An unreadable event is skipped. But a range with an unreadable upper bound (`fixed`,
- * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
- * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
- * version is `bounds`: what decides cannot be read. So is every version in a range without an introduction, which the OSV schema
- * requires: it is unknown where the affected versions begin. And so is one behind the end of a range that names another end above it:
- * by the schema it is clear. But of `3.0.15.root.io.1`, what a vendor patched, and 3.0.16, what upstream fixed, neither clears 3.0.15-2.
- */
-function* isIncluded(
-  events: unknown,
-  version: AskedVersion,
-  order: VersionOrder,
-  pace: Pace,
-): Steps<'affected' | 'clear' | 'bounds'> {
-  const key = version.keyOf(order)
-  let last: Event | null = null
-  let next: Event | null = null
-  let isOpen = false
-  let isUnbegun = false
-  let isBegun = false
-  let limited = false
-  let beforeLimit = false
-  for (const fields of eachObject(events)) {
-    for (const kind of KINDS) {
-      if (pace.isOver()) yield
-      const place = placeOf(kind, fields[kind], order)
-      if (place === 'unreadable') {
-        if (kind === 'introduced') isUnbegun = true
-        else isOpen = true
-      }
-      if (place === null || place === 'unreadable') continue
-      if (kind === 'introduced') isBegun = true
-      const after = compareToPlace(key, place, order)
-      if (kind === 'limit') {
-        limited = true
-        beforeLimit ||= after < 0
-        continue
-      }
-      const event: Event = { kind, place, text: fields[kind] }
-      const isLast = kind === 'last_affected' && (after <= 0 || isBuildOf(version, fields[kind], order))
-      if (!isLast && (kind === 'last_affected' || after >= 0)) {
-        if (last === null || compareEvents(event, last, order) >= 0) last = event
-      } else if (next === null || compareEvents(event, next, order) < 0) next = event
-    }
-  }
-  if (!isBegun) return 'bounds'
-  if (limited && !beforeLimit) return 'clear'
-  const isEndNext = next?.kind === 'fixed' || next?.kind === 'last_affected'
-  if (last?.kind === 'introduced') return !isOpen || isEndNext ? 'affected' : 'bounds'
-  // An introduction that cannot be read may be before the version.
-  if (isUnbegun) return 'bounds'
-  const isFixed =
-    last?.kind === 'fixed' && (compareToPlace(key, last.place, order) === 0 || isOfLine(version.text, last.text))
-  return !isEndNext || (isFixed && next?.kind === 'fixed') ? 'clear' : 'bounds'
-}
-
-/** Whether a version is one of those that continue a fixed one: only their last numbers differ, as in `2.0.root.io.1`, `2.0.root.io.3`. */
-function isOfLine(version: string, fixed: unknown): boolean {
-  const lineOf = (text: string): string => text.trim().replace(/^v/i, '').replace(/\d+$/, '')
-  return typeof fixed === 'string' && lineOf(version) === lineOf(fixed)
-}
-
-/** Returns null for an event of another kind; a field that is null or empty counts as absent. */
-function placeOf(kind: Event['kind'], text: unknown, order: VersionOrder): Place | 'unreadable' | null {
-  if (text === undefined || text === null || text === '') return null
-  if (typeof text !== 'string') return 'unreadable'
-  if (kind === 'introduced' && text === '0') return 'start'
-  if (kind === 'limit' && text === '*') return 'end'
-  const key = order.read(text)
-  return key === null ? 'unreadable' : { key }
-}
-
-/** Compares a version with a place: positive when the version comes after it. */
-function compareToPlace(key: unknown, place: Place, order: VersionOrder): number {
-  if (place === 'start') return 1
-  return place === 'end' ? -1 : order.compare(key, place.key)
-}
-
-/** A fix and an introduction of one version count in the order of the record: what is fixed may be introduced again. */
-function compareEvents(one: Event, other: Event, order: VersionOrder): number {
-  const ends = endOf(one.place) - endOf(other.place)
-  if (ends !== 0) return ends
-  const versions =
-    typeof one.place === 'object' && typeof other.place === 'object' ? order.compare(one.place.key, other.place.key) : 0
-  return versions || Number(one.kind === 'last_affected') - Number(other.kind === 'last_affected')
-}
-
-function endOf(place: Place): number {
-  if (place === 'start') return -1
-  return place === 'end' ? 1 : 0
-}
-
-/**
- * Returns the part of a range that its readable events confirm, where an upper bound is unreadable: each introduction that
- * another bound ends, each readable bound. Null for a range whose upper bounds are all readable: it stays unchanged.
- */
-export function confirmedEvents(events: unknown, order: VersionOrder): readonly object[] | null {
-  const readable: Event[] = []
-  let isOpen = false
-  for (const fields of eachObject(events)) {
-    for (const kind of KINDS) {
-      const place = placeOf(kind, fields[kind], order)
-      if (place === 'unreadable') isOpen ||= kind !== 'introduced'
-      else if (place !== null) readable.push({ kind, place, text: fields[kind] })
-    }
-  }
-  if (!isOpen) return null
-  const limits = readable.filter(({ kind }) => kind === 'limit')
-  const sorted = readable.filter(({ kind }) => kind !== 'limit').sort((one, other) => compareEvents(one, other, order))
-  const ended = sorted.filter(
-    ({ kind }, i) => kind !== 'introduced' || (sorted[i + 1]?.kind ?? 'introduced') !== 'introduced',
-  )
-  return [...ended, ...limits].map(({ kind, text }) => ({ [kind]: text }))
-}
-
-/** Versions and packages checked per step: a few milliseconds, in any order. */
-const STRETCH = 1000
-
-/** Counts what was looked at. */
-type Pace = ReturnType<typeof createPace>
-
-/** Begins with a whole stretch. */
-export function createPace() {
-  let left = STRETCH
-  return {
-    /** Whether a stretch is over with this one. */
-    isOver(): boolean {
-      if (--left > 0) return false
-      left = STRETCH
-      return true
-    },
-  }
-}

@@ -1,6 +1,8 @@
 import { type Fields, eachObject } from '../../../base/json/objects.ts'
+import { recordedPackage } from '../../../base/identity/recorded.ts'
 import type { Steps } from '../../../base/pacing.ts'
-import { type Asked, type OsvRecord, createPace, isAffected, orderFor } from './affected.ts'
+import { type Asked, type OsvRecord, isAffected, orderFor } from './affected.ts'
+import { createPace } from './ranges.ts'
 import { type Severity, severityOf } from '../../../documents/records/severity.ts'
 import type { VersionOrder } from '../../../base/versions/order.ts'
 import { orderOfType } from '../../../base/versions/semver.ts'
@@ -9,7 +11,7 @@ import { orderOfType } from '../../../base/versions/semver.ts'
 interface Remedy {
   /** Fixed versions above the version, in the order of versions. Empty: the record names none. */
   readonly fixed: readonly string[]
-  /** Ecosystems of the elements of `affected` that the version is in, as the record writes them. */
+  /** Ecosystems of the elements of `affected` that the version is in, as `recordedPackage` has them. */
   readonly ecosystems: readonly string[]
   /** As the record states it, else these elements: others are about other packages and releases. */
   readonly severity: Severity
@@ -28,8 +30,7 @@ export function remedyFor(record: OsvRecord, asked: Asked, vendor?: string): Rem
     if (own === undefined) continue
     const verdict = runToEnd(isAffected(affected, asked.version, own, createPace()))
     if (verdict !== 'affected') continue
-    const { ecosystem } = affected['package'] as { ecosystem: string } // else it was not this package
-    ecosystems.add(ecosystem)
+    ecosystems.add(recordedPackage(affected)?.ecosystem ?? '') // else it was not this package
     within.push(affected)
     for (const { type, events } of eachObject(affected['ranges'])) {
       const order = orderOfType(type, own)

@@ -1,5 +1,6 @@
 import { jsonTextOf } from '../../../base/json/objects.ts'
-import { type Asked, type OsvRecord, type Uncompared, askVersion, concerns } from './affected.ts'
+import { type Asked, type OsvRecord, type Uncompared, concerns } from './affected.ts'
+import { askVersion } from './ranges.ts'
 import type { Steps } from '../../../base/pacing.ts'
 import type { Query } from '../../../documents/records/query.ts'
 import { sha256Of } from '../../../base/digest.ts'

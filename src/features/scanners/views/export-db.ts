@@ -4,6 +4,7 @@ import { digestOfOpenFile, digestOfPieces } from '../../../base/digest.ts'
 import { MirrorError, systemCode } from '../../../base/errors.ts'
 import { makeFolder, replaceFile } from '../../../base/files.ts'
 import { eachObject, fieldsOf, isObject, jsonTextOf } from '../../../base/json/objects.ts'
+import { isWithdrawn } from '../records/affected.ts'
 import { normalName } from '../../../base/identity/names.ts'
 import type { Views } from '../store/reads.ts'
 
@@ -240,7 +241,7 @@ function* renovateLines(views: Views, ecosystem: string): Generator<Buffer> {
 const LINE_ENDS = /[\u2028\u2029]/g
 
 function lineOf(record: unknown, ecosystem: string): string | null {
-  if (!isObject(record) || Boolean(record['withdrawn'])) return null
+  if (!isObject(record) || isWithdrawn(record)) return null
   const affected = eachObject(record['affected']).flatMap((entry) => namedEntries(entry, ecosystem))
   const text = JSON.stringify({ ...record, affected })
   return text.replace(LINE_ENDS, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`)

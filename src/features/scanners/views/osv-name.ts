@@ -2,7 +2,7 @@ import type { Reads } from '../../../store/reads.ts'
 import { generationName } from './generation.ts'
 
 /** Version of the rules. Increase it when equal rows give other views: then no generation updates an earlier one. */
-const RULES = 11
+const RULES = 12
 
 /** The settings and rules that a generation depends on. */
 export function folderForm(vendors: readonly string[]): string {

@@ -5,9 +5,9 @@ import {
   type Asked,
   type OsvRecord,
   type VersionVerdict,
-  askVersion,
   concerns as judge,
 } from '../../../../src/features/scanners/records/affected.ts'
+import { askVersion } from '../../../../src/features/scanners/records/ranges.ts'
 import { isMeant } from '../../../../src/base/identity/meant.ts'
 import { findEcosystem } from '../../../../src/base/versions/ecosystems.ts'
 import { bothTest, LONG, test } from '../../../support/tables.ts'
@@ -195,6 +195,75 @@ describe('the evaluation of the OSV schema', () => {
     const record = ranged('npm', [{ introduced: '0' }])
     expect(isAffected({ ...record, withdrawn: '2024-01-01T00:00:00Z' }, 'npm', 'p', '')).toBe(false)
     expect(isAffected({ ...record, withdrawn: null }, 'npm', 'p', '1.0.0')).toBe(true)
+  })
+
+  test.each(['9999-01-01T00:00:00Z', 'soon'])(
+    'takes a record whose withdrawal is dated %s: it is not withdrawn',
+    (withdrawn) => {
+      expect(isAffected({ ...ranged('npm', [{ introduced: '0' }]), withdrawn }, 'npm', 'p', '1.0.0')).toBe(true)
+    },
+  )
+
+  test.each([
+    ['Debian:12', '1.0-1.root.io.1', ['1.0-1+deb12u1'], 'patch'],
+    ['Debian:12', '1.0-1.root.io.1', ['1.0-1.1'], 'patch'],
+    ['Debian:12', '1.0-1.root.io.1', ['1.0-1'], 'clear'],
+    ['Debian:12', '1.0-1+deb12u4.root.io.2', ['1.0-1+deb12u4'], 'clear'],
+    ['Debian:12', '1.0-1+deb12u4.root.io.2', ['1.0-1+deb12u5'], 'affected'],
+    ['Debian:12', '1.0-1.root.io.1', ['1.0-1+deb12u1', '1.0-1.root.io.1'], 'clear'],
+    ['Debian:12', '1.0-1.root.io.1', ['1.0-1+deb12u1', '1.0-1.root.io.2'], 'affected'],
+    ['Alpine:v3.18', '8.1-r00071', ['8.1-r8'], 'patch'],
+    ['Alpine:v3.18', '8.1-r80071', ['8.1-r8'], 'clear'],
+    ['Alpine:v3.18', '8.1-r00071', ['8.0-r8'], 'clear'],
+    ['Root:Alpine:3.18', '8.1-r00071', ['8.1-r8', '8.1-r00072'], 'affected'],
+    ['Root:Alpine:3.18', '8.1-r00072', ['8.1-r8', '8.1-r00072'], 'clear'],
+    ['Root:Alpine:3.18', '8.1-r00073', ['8.1-r8', '8.1-r00072'], 'clear'],
+    ['Root:Alpine:3.18', '8.1-r8', ['8.1-r8', '8.1-r00072'], 'clear'],
+    ['Maven', '4.2.1-root.io.1', ['4.2.1-sp-1'], 'patch'],
+    ['Root:npm', '4.2.1-root.io.1', ['4.2.1'], 'clear'],
+    ['PyPI', '4.0.1+root.io.1', ['4.0.1'], 'clear'],
+  ] as const)(
+    'of %s takes the build %s, with fixes in %j, by what it patches: %s',
+    (ecosystem, version, fixes, expected) => {
+      const record = ranged(ecosystem, [{ introduced: '0' }, ...fixes.map((fixed) => ({ fixed }))])
+      expect(verdict(record, ecosystem, version)).toBe(expected)
+    },
+  )
+
+  test.each([
+    ['PyPI', '4.0.1+root.io.1', '4.0.1', 'patch'],
+    ['PyPI', '4.0.1+root.io.1', '4.0', 'clear'],
+    ['Debian:12', '1.0-1.root.io.1', '1.0-1+deb12u1', 'patch'],
+  ] as const)(
+    'of %s does not clear %s by the last affected version %s that it patches: %s',
+    (ecosystem, version, end, expected) => {
+      const record = ranged(ecosystem, [{ introduced: '0' }, { last_affected: end }])
+      expect(verdict(record, ecosystem, version)).toBe(expected)
+    },
+  )
+
+  test.each([
+    [{ ecosystem: 'NPM', name: 'p' }, 'npm', 'p'],
+    [{ ecosystem: 'pypi', name: 'P_p' }, 'PyPI', 'p-p'],
+    [{ ecosystem: 'debian:12', name: 'p' }, 'Debian:12', 'p'],
+    [{ ecosystem: 'root:ALPINE:3.18', name: 'p' }, 'Root:Alpine:3.18', 'p'],
+    [{ purl: 'pkg:npm/%40s/p' }, 'npm', '@s/p'],
+    [{ name: 'other', purl: 'pkg:maven/g/p' }, 'Maven', 'g:p'],
+    [{ ecosystem: '', name: '', purl: 'pkg:golang/example.com/p' }, 'Go', 'example.com/p'],
+    [{ purl: 'pkg:deb/debian/p?distro=bookworm' }, 'Debian:12', 'p'],
+  ])('takes %j for a package of %s', (named, ecosystem, name) => {
+    const [affected] = ranged('', [{ introduced: '0' }, { fixed: '2' }]).affected as [object]
+    const record = { affected: [{ ...affected, package: named }] }
+    expect(['1', '2'].map((version) => isAffected(record, ecosystem, name, version))).toEqual([true, false])
+  })
+
+  test.each([
+    [{ purl: 'pkg:deb/debian/p?distro=bookworm' }, 'Debian:11'],
+    [{ ecosystem: 'npm', name: 'q', purl: 'pkg:npm/p' }, 'npm'],
+    [{ purl: 'no package URL' }, 'npm'],
+  ])('does not take %j for one of %s', (named, ecosystem) => {
+    const record = { affected: [{ package: named, versions: ['1'] }] }
+    expect(isAffected(record, ecosystem, 'p', '1')).toBe(false)
   })
 
   test('accepts malformed records without an exception', () => {

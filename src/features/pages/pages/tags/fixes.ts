@@ -1,5 +1,6 @@
 import type { Question } from '../../../../base/identity/identity.ts'
-import { type OsvRecord, askVersion, isNamed } from '../../../scanners/records/affected.ts'
+import { type OsvRecord, isNamed } from '../../../scanners/records/affected.ts'
+import { askVersion } from '../../../scanners/records/ranges.ts'
 import { remedyFor } from '../../../scanners/records/fixes.ts'
 import { parseRecord } from '../../../scanners/records/search.ts'
 import { type Severity, severityOf } from '../../../../documents/records/severity.ts'

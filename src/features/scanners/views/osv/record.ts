@@ -1,4 +1,5 @@
 import { eachObject, fieldsOf, isObject, jsonTextOf } from '../../../../base/json/objects.ts'
+import { recordedPackage } from '../../../../base/identity/recorded.ts'
 import { normalName, packageKey } from '../../../../base/identity/names.ts'
 import { COMMITS, NO_ECOSYSTEM, folderOf } from '../../store/generations.ts'
 import { type PackageChange, type Stripped, changeAffected, isKnownEcosystem, stripPrefix } from './ecosystems.ts'
@@ -6,7 +7,7 @@ import { findEcosystem } from '../../../../base/versions/ecosystems.ts'
 import { instantOf } from '../../../../base/time.ts'
 import { purlNames } from '../../../../base/identity/package.ts'
 import { writePurl } from '../../../../base/identity/purl.ts'
-import { confirmedEvents } from '../../records/affected.ts'
+import { confirmedEvents } from '../../records/ranges.ts'
 import { orderOfType } from '../../../../base/versions/semver.ts'
 
 /** Folders of the bucket, each with the names of the packages that a record names in it. */
@@ -83,7 +84,7 @@ function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): P
   const named = all.map((one) => (isCounted(one) ? one : ''))
   const stripped = named.map((ecosystem) => stripPrefix(ecosystem, vendors))
   const folders = foldersOf(affected, named)
-  const malformed = isTooMany || affected.some((one) => isMalformed(packageOf(one)))
+  const malformed = isTooMany || affected.some((one) => isMalformed(packageOf(one)) || isUnnamed(one))
   const prefixes = new Set(stripped.flatMap((one) => one?.prefix ?? []))
   const shown = stripped.flatMap((one) => one?.ecosystems ?? [])
   const ecosystems = [...new Set([...named, ...shown])].filter((one) => one !== '')
@@ -167,9 +168,9 @@ function packageOf(affected: unknown): Partial<Named> {
   return objectOf<Named>(objectOf<Affected>(affected).package)
 }
 
-/** The ecosystem of an affected package as it is written; empty for none, and for what cannot be the name of one. */
+/** The ecosystem of an affected package, in the case of the OSV schema; empty for none, and for what cannot be the name of one. */
 function ecosystemOf(affected: unknown): string {
-  const { ecosystem } = packageOf(affected)
+  const ecosystem = recordedPackage(fieldsOf(affected))?.ecosystem ?? packageOf(affected).ecosystem
   return typeof ecosystem === 'string' && isEcosystem(ecosystem) ? ecosystem : ''
 }
 
@@ -184,6 +185,11 @@ function isName(text: string): boolean {
 
 function isMalformed({ ecosystem, name }: Partial<Named>): boolean {
   return (typeof ecosystem === 'string' && !isEcosystem(ecosystem)) || (typeof name === 'string' && !isName(name))
+}
+
+/** Whether an element names neither a package nor commits: then it is not known what it is about. */
+function isUnnamed(affected: unknown): boolean {
+  return recordedPackage(fieldsOf(affected)) === null && !hasCommits(affected)
 }
 
 function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]): Folders {
@@ -206,8 +212,8 @@ function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]):
 }
 
 function nameOf(affected: unknown): string | null {
-  const { name } = packageOf(affected)
-  return typeof name === 'string' && isName(name) ? name : null
+  const name = recordedPackage(fieldsOf(affected))?.name
+  return name !== undefined && isName(name) ? name : null
 }
 
 function hasCommits(affected: unknown): boolean {

@@ -3,7 +3,8 @@ import { expect } from 'vitest'
 import { openArchive } from '../../../../../src/archive/zip/reader.ts'
 import { createRandom } from '../../../../sandbox/feed/random.ts'
 import { findEcosystem } from '../../../../../src/base/versions/ecosystems.ts'
-import { type OsvRecord, askVersion, concerns } from '../../../../../src/features/scanners/records/affected.ts'
+import { type OsvRecord, concerns } from '../../../../../src/features/scanners/records/affected.ts'
+import { askVersion } from '../../../../../src/features/scanners/records/ranges.ts'
 import { type Folders, analyse } from '../../../../../src/features/scanners/views/osv/record.ts'
 import { record } from '../fixtures.ts'
 import { bothTest, LONG, test } from '../../../../support/tables.ts'
@@ -54,6 +55,25 @@ test('a record with many ecosystems that nobody knows stays in the folders of th
   expect(told(derived?.folders ?? new Map())).toEqual({ npm: ['@rootio/a'] })
   expect(malformed).toBe(true)
 })
+
+test('what names a package in another case, or by a package URL alone, is in the folder of its ecosystem', () => {
+  const affected = [{ ecosystem: 'pypi', name: 'A' }, { purl: 'pkg:npm/b' }].map((one) => ({ package: one }))
+  const { folders, malformed, ecosystems } = look(JSON.stringify({ id: 'R', affected }))
+  expect(told(folders)).toEqual({ PyPI: ['a'], npm: ['b'] })
+  expect([malformed, ecosystems]).toEqual([false, ['PyPI', 'npm']])
+  expect(told(look(record('R', '2026-05-01', ['root:debian:bookworm', 'c'])).derived?.folders ?? new Map())).toEqual({
+    Debian: ['c'],
+  })
+})
+
+test.each([{}, { package: { name: 'a' } }, { package: { purl: 'a' } }])(
+  'a record is malformed that names no package: %j',
+  (one) => {
+    expect(look(JSON.stringify({ id: 'R', affected: [one] })).malformed).toBe(true)
+    const ranges = [{ type: 'GIT', events: [{ introduced: '0' }] }]
+    expect(look(JSON.stringify({ id: 'R', affected: [{ ...one, ranges }] })).malformed).toBe(false)
+  },
+)
 
 test('names of PyPI are looked up in one spelling', () => {
   const text = record('R', '2026-05-01', ['Root:PyPI', 'Zope._Interface'], ['Go', 'A_b'])
@@ -124,7 +144,7 @@ test('a name of lone surrogates, or of thousands of characters, is in no folder'
 
 test('a record that is nested too deeply to be serialized names no ecosystem', () => {
   const deep = '['.repeat(50_000) + ']'.repeat(50_000)
-  const named = '{"package":{"ecosystem":"Root:npm"},"z":' + deep + '}'
+  const named = '{"package":{"ecosystem":"Root:npm","name":"a"},"z":' + deep + '}'
   const broken = '"affected":[{"\\ud800":[]}],' // the places are found, so it need not be
   expect(look(`{"affected":[${named}]}`).malformed).toBe(false)
   expect(() => look(`{${broken}"affected":[${named}]}`)).not.toThrow()
