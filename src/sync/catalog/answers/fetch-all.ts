@@ -9,6 +9,7 @@ import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
 import { isEmptied } from './releases.ts'
 import { isFatal } from '../lists/walk.ts'
+import { isForeign } from '../unsure.ts'
 import { runPool } from '../../../base/pacing.ts'
 
 /** Answers after which the size of the heap is looked at. */
@@ -59,10 +60,6 @@ export async function fetchAll(
   })
 }
 
-function isJson(type: string): boolean {
-  return /[/+]json$/.test(type)
-}
-
 type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
 
 /**
@@ -108,7 +105,7 @@ async function fetchOne(
     const fetched = { ...answer, ownerSha }
     const isStored = stored?.status === 200
     const isUnsure = isNone(answer)
-      ? isStored || (form !== null && !isJson(form.type))
+      ? isStored || task.surface === 'catalog' || isForeign(form)
       : isEmptied(context, task, answer)
     if (isUnsure && !mustExist(task)) {
       crawl.unsure.push({ task, answer: fetched, form, isStored })
