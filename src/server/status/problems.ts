@@ -343,12 +343,14 @@ function signatureProblem({ name, signatures }: SourceStatus): MirrorProblem[] {
   return [problem('signatures', 'warning', name, text, { detail, effect, advice })]
 }
 
-function partialProblem({ name, state, wrongRun }: SourceStatus): MirrorProblem[] {
+function partialProblem({ name, state, wrongRun, lastSuccessAt }: SourceStatus): MirrorProblem[] {
   if (state !== 'partial') return []
   const advice = wrongRun === null ? [] : [`patchmirror runs ${wrongRun.id}`]
+  const last = lastSuccessAt === null ? 'no run was complete yet' : `the last complete run ended on ${lastSuccessAt}`
   return [
     problem('partial', 'warning', name, 'the last run was partial', {
       detail: wrongRun?.message ?? null,
+      effect: `what is missing is not served, or in an older version; ${last}`,
       advice,
     }),
   ]

@@ -105,6 +105,14 @@ test('sources that cannot reach two hosts are two problems, and one whose host i
   ])
 })
 
+test.each([
+  [null, 'what is missing is not served, or in an older version; no run was complete yet'],
+  [T1, `what is missing is not served, or in an older version; the last complete run ended on ${T1}`],
+])('a partial source says since when it is incomplete: last complete %s', (lastSuccessAt, effect) => {
+  const [found] = problemsOf(status([source('osv', { state: 'partial', lastSuccessAt })]), config, NOW)
+  expect(found).toMatchObject({ code: 'partial', effect })
+})
+
 test('another cause is another problem', () => {
   const sources = [
     failed('feeds', 'upstream_unreachable', T1),
