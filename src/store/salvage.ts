@@ -314,9 +314,9 @@ export function moveLog(path: string, aside: string): void {
  * kept as; null: there is no such repair. Throws `locked` while one is running, and `storage`.
  */
 export function finishReplacing(dir: string): string | null {
-  if (!isPresent(repairedPath(dir))) return null
-  refuseForeignRoot(dir)
   return namingFaults(dir, () => {
+    if (!isPresent(repairedPath(dir))) return null
+    refuseForeignRoot(dir)
     const lock = lockFile(join(dir, 'serve.lock')) // `acquireLock` refuses such a folder
     if (lock === null) throw new MirrorError('locked', `another repair in ${dir} is running: wait until it has ended`)
     try {

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished } from 'vitest'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import { hashKey } from '../../src/store/keys.ts'
-import { type Salvage, beginRepair, salvageInto } from '../../src/store/salvage.ts'
+import { type Salvage, beginRepair, finishReplacing, salvageInto } from '../../src/store/salvage.ts'
 import { openWrites } from '../../src/store/writes.ts'
 import { DAMAGES, overwriteTable, settle } from '../support/damage.ts'
 import { NOW, record, scratch, snapshot, writes } from './fixtures.ts'
@@ -205,3 +205,9 @@ function overwriteLeavesOf(path: string, table: string, parts: readonly number[]
   db.close()
   for (const part of parts) DAMAGES.page(path, pages[Math.floor(pages.length * part)] ?? 0)
 }
+
+test('a daemon or a repair that begins in a data folder that is a file names the folder', () => {
+  const { dir } = filled(1)
+  const error = new RegExp(`the data folder ${databasePath(dir)} is not a folder`)
+  expect(() => finishReplacing(databasePath(dir))).toThrow(error)
+})

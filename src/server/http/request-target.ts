@@ -105,6 +105,8 @@ const HARMLESS: ReadonlySet<string> = new Set(['limit', 'order', 'after'])
 /** Form of a parameter name that may be logged; any other text may be a secret without its name. */
 const NAME = /^[a-z][\w.-]{0,31}$/i
 const HIDDEN = '********'
+/** What a target that is a whole URL has before its host. */
+const USER = /^([a-z][a-z\d+.-]*:\/\/)?[^/?#]*@/i
 
 /**
  * A request target as it may be logged: the path, and of the query the names. A value may be a token, or the signature
@@ -113,7 +115,7 @@ const HIDDEN = '********'
 export function withoutValues(target: string): string {
   const [, path = '', query] = /^([^?#]*)(?:\?([^#]*))?/.exec(target) ?? []
   const text = query === undefined ? path : `${path}?${query.split('&').map(shown).join('&')}`
-  return text.replace(LOCAL_KEYS, HIDDEN) // a client may put one where no credential belongs
+  return text.replace(USER, `$1${HIDDEN}@`).replace(LOCAL_KEYS, HIDDEN) // a client may put one where no credential belongs
 }
 
 function shown(parameter: string): string {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { counted } from '../../base/text.ts'
 import { FLEET_PAUSED, describeUnread, isRegistryAsked, registryFault } from '../../base/domain/status.ts'
@@ -23,7 +24,7 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
     ...relayProblems(status),
     ...edgeProblems(status),
     ...webhookProblems(status),
-    ...bundleProblems(status),
+    ...bundleProblems(status, config),
     ...registryProblems(status),
     ...viewProblems(status),
     ...derivedProblems(status),
@@ -185,7 +186,7 @@ const NO_INBOX =
 const GIVEN_UP =
   'A sync that brings what they name settles them; the others wait for your decision. The list has the reason of each.'
 
-function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
+function bundleProblems({ boxes, storage }: Status, config: Config): MirrorProblem[] {
   const { inbox = null, outbox = null } = boxes ?? {}
   const found: MirrorProblem[] = []
   const isExplained = storage.state !== 'ok' && outbox?.problem === 'storage'
@@ -195,10 +196,15 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   if (inbox !== null && inbox.lastRefused !== null) {
     const { file, why, at } = inbox.lastRefused
     const detail = `${file}: ${why}. To end this warning, remove the file from the inbox`
-    const advice = [`patchmirror bundle inspect ${shellWord(file)}`]
+    const advice = [`patchmirror bundle inspect ${shellWord(join(inboxFolder(config), file))}`]
     found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', { detail, since: at, advice }))
   }
   return found
+}
+
+/** Returns the folder of the inbox, as a command of the operator names it; a public report leaves it out. */
+export function inboxFolder({ bundle: { inbox }, data }: Config): string {
+  return inbox === null || inbox.startsWith('oci:') ? join(data.dir, 'inbox') : inbox
 }
 
 /** Writes a name as a word of a shell's command. */

@@ -100,7 +100,7 @@ function scopeProblem({ name, scopeChanged }: SourceStatus): MirrorProblem[] {
 /** What waits for an operator: a refused change, one that is still refused, and one that was published and is doubtful. */
 function decisions({ name, state, waiting, rejected, doubtful }: SourceStatus): MirrorProblem[] {
   const found = waiting.map(({ run, since, reason }) => {
-    const advice = [`patchmirror approve ${run}`, `patchmirror reject ${run}`]
+    const advice = ['runs', 'approve', 'reject'].map((verb) => `patchmirror ${verb} ${run}`)
     const more = { detail: reason, since, advice, run }
     return problem('quarantined', 'failed', name, 'a change waits for your decision', more)
   })
@@ -146,6 +146,12 @@ const NOT_SENT = {
   text: 'the package catalog wants a credential, and none is sent: set catalog.sendCredential',
   advice: 'patchmirror sync catalog',
 } as const
+/** The same of what is asked without a credential: a proxy may ask for one, or the address is not the service's. */
+const PUBLIC = {
+  code: 'unauthorized',
+  text: 'the public feeds are refused, which are asked for without a credential',
+  advice: 'patchmirror doctor',
+} as const
 const OF_STORAGE: readonly (string | null)[] = ['storage', 'corrupt']
 
 /** Failed runs, once for each cause; those that the state of the data folder explains are no problem of their own. */
@@ -175,7 +181,7 @@ function causesOf(failed: readonly SourceStatus[]): FailureCause[] {
     ...known.filter(({ host }) => host !== null),
     ...known.filter(({ host }) => host === null),
   ]) {
-    const cause = sharedCause(one.wrongRun) ?? one.name
+    const cause = sharedCause(one) ?? one.name
     const same = causes.find((other) => other.cause === cause && (host === null || other.host === host))
     if (same === undefined) causes.push({ cause, host, ones: [one] })
     else same.ones.push(one)
@@ -189,9 +195,11 @@ function hostOf(message: string): string | null {
   return URL.canParse(address) ? new URL(address).host : null
 }
 
-function sharedCause(run: SourceStatus['wrongRun']) {
+function sharedCause({ name, wrongRun: run }: SourceStatus) {
   const cause = SHARED[(run?.code ?? '') as ErrorCode]
-  return cause?.code === 'unauthorized' && run?.facts[NEEDS_CREDENTIAL] === 1 ? NOT_SENT : cause
+  if (cause?.code !== 'unauthorized') return cause
+  if (run?.facts[NEEDS_CREDENTIAL] === 1) return NOT_SENT
+  return name === 'feeds' || name === 'osv' ? PUBLIC : cause
 }
 
 function failureOf(
@@ -335,12 +343,14 @@ function signatureProblem({ name, signatures }: SourceStatus): MirrorProblem[] {
   return [problem('signatures', 'warning', name, text, { detail, effect, advice })]
 }
 
-function partialProblem({ name, state, wrongRun }: SourceStatus): MirrorProblem[] {
+function partialProblem({ name, state, wrongRun, lastSuccessAt }: SourceStatus): MirrorProblem[] {
   if (state !== 'partial') return []
   const advice = wrongRun === null ? [] : [`patchmirror runs ${wrongRun.id}`]
+  const last = lastSuccessAt === null ? 'no run was complete yet' : `the last complete run ended on ${lastSuccessAt}`
   return [
     problem('partial', 'warning', name, 'the last run was partial', {
       detail: wrongRun?.message ?? null,
+      effect: `what is missing is not served, or in an older version; ${last}`,
       advice,
     }),
   ]

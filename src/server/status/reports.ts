@@ -9,6 +9,7 @@ import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 import { openRegistry, openStatus } from './open-status.ts'
 import { reportedProblem } from './problem.ts'
+import { inboxFolder } from './part-problems.ts'
 import { problemsOf } from './problems.ts'
 import { type StatusOptions, buildStatus, unreadStatus } from './status.ts'
 
@@ -78,9 +79,12 @@ export function createStatusReports(options: ReportOptions) {
     all,
     /** Returns a report with the current state of webhooks, views, outbox and inbox. */
     withNow: (status: Status): Promise<Status> => withNow(status, options),
-    /** Returns everything that is wrong by such a report. */
+    /** Returns everything that is wrong by such a report, without the folder of the inbox. */
     problems: (status: Status): readonly ReportedProblem[] =>
-      problemsOf(status, config, options.now()).map(reportedProblem),
+      problemsOf(status, config, options.now()).map((one) => {
+        const advice = one.advice.map((command) => command.replaceAll(inboxFolder(config), '[inbox]'))
+        return reportedProblem({ ...one, advice })
+      }),
   }
 }
 

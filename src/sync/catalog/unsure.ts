@@ -59,10 +59,11 @@ function isSettled(context: CatalogContext, { task, isStored }: UnsureNone): boo
   return !isNarrow(context) && before !== null && before !== 403
 }
 
+const OF_CATALOG: readonly string[] = Object.values(RELEASES)
 /** Forms of the paths of answers that may be none. */
 const KINDS: readonly string[] = [
   ...RESOURCES.flatMap(({ artifacts }) => artifacts.map(({ path }) => path)),
-  ...Object.values(RELEASES),
+  ...OF_CATALOG,
 ]
 
 /** Returns the form of a path of an artifact, or of the package catalog; empty for any other. */
@@ -84,6 +85,10 @@ async function createJudge(
   kind: string,
   answers: readonly [UnsureNone, ...UnsureNone[]],
 ): Promise<(one: UnsureNone) => string | null> {
+  if (OF_CATALOG.includes(kind) && !isCatalogFound(context))
+    return () => ', as does all of the package catalog: upstream.catalogUrl may lead elsewhere'
+  // A 404 of the service's own form needs no other to compare it with.
+  if (!answers.some(({ isStored, form }) => isStored || isForeign(form))) return () => null
   const other = await askOther(context, kind, answers)
   const own = await formOfNone(context, answers[0], other === 'given')
   return ({ form, isStored }) => {
@@ -123,6 +128,16 @@ async function askOther(
     if (found !== 'silent') found = said === 'silent' || said === null ? 'silent' : 'none'
   }
   return found ?? (wasGiven(context, kind) ? 'given' : null)
+}
+
+/** Returns whether the package catalog has given anything, in this run or before. */
+function isCatalogFound(context: CatalogContext): boolean {
+  return OF_CATALOG.some((kind) => wasGiven(context, kind) || othersOf(context, kind, new Set()).length > 0)
+}
+
+/** Returns whether a form of a 404 is not JSON, as the service's are: a proxy may have answered. */
+export function isForeign(form: ErrorForm | null): boolean {
+  return form !== null && !/[/+]json$/.test(form.type)
 }
 
 function wasGiven({ store: { catalog } }: CatalogContext, kind: string): boolean {

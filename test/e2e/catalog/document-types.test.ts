@@ -7,6 +7,8 @@ import { type PlainBench, type Said, type Saying, plainBench } from '../../suppo
 import { raw } from '../../support/catalog/raw.ts'
 import { longTest, test } from '../../support/tables.ts'
 
+const NO_CATALOG = { PATCHMIRROR_UPSTREAM_CATALOG_URL: '' }
+
 const HOUR = 3_600_000
 const SBOM = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6' })
 const VEX = JSON.stringify({ '@context': 'https://openvex.dev/ns/v0.2.0', statements: [] })
@@ -105,22 +107,25 @@ test('a media type that is contradicting, empty or executable is not served', as
     '/documents/own': ['text/x-diff; charset=utf-8', 'text/x-diff; charset=utf-8'],
   }
   const item = { id: 'p', ecosystem: 'npm', name: 'n', version: '1.0', arch: 'noarch' }
-  const made = await plainBench({
-    '/v1/packages/': listOf(item),
-    '/v1/packages/p/': () => ({ body: item }),
-    '/v1/packages/p/artifacts/patches': ({ origin }) => ({
-      body: Object.keys(patches).map((path) => `${origin}${path}`),
-    }),
-    ...Object.fromEntries(
-      Object.entries(patches).map(([path, [given]]) => [
-        path,
-        (): Said => ({
-          body: Buffer.from(`--- ${path}\n+++ b/x\n`),
-          headers: given === '' ? {} : { 'content-type': given },
-        }),
-      ]),
-    ),
-  })
+  const made = await plainBench(
+    {
+      '/v1/packages/': listOf(item),
+      '/v1/packages/p/': () => ({ body: item }),
+      '/v1/packages/p/artifacts/patches': ({ origin }) => ({
+        body: Object.keys(patches).map((path) => `${origin}${path}`),
+      }),
+      ...Object.fromEntries(
+        Object.entries(patches).map(([path, [given]]) => [
+          path,
+          (): Said => ({
+            body: Buffer.from(`--- ${path}\n+++ b/x\n`),
+            headers: given === '' ? {} : { 'content-type': given },
+          }),
+        ]),
+      ),
+    },
+    NO_CATALOG,
+  )
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const links = (await (await made.ask('/v1/packages/p/artifacts/patches')).json()) as string[]
   const found = await Promise.all(links.map(typeAt))
@@ -131,11 +136,14 @@ test('an answer in JSON that names no document keeps its type and its bytes', as
   const item = { id: 'p', ecosystem: 'npm', name: 'n', version: '1.0', arch: 'noarch' }
   const path = '/v1/packages/p/artifacts/patches'
   const body = JSON.stringify({ patches: [{ name: '1.patch', content: '--- a\n' }] })
-  const made = await plainBench({
-    '/v1/packages/': listOf(item),
-    '/v1/packages/p/': () => ({ body: item }),
-    [path]: () => typed(body, 'application/vnd.patches.v1+json'),
-  })
+  const made = await plainBench(
+    {
+      '/v1/packages/': listOf(item),
+      '/v1/packages/p/': () => ({ body: item }),
+      [path]: () => typed(body, 'application/vnd.patches.v1+json'),
+    },
+    NO_CATALOG,
+  )
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   const answer = await made.ask(path)
   expect(answer.headers.get('content-type')).toBe('application/vnd.patches.v1+json')

@@ -587,14 +587,14 @@ const CASES: Case[] = [
     'a quarantined run',
     'sources',
     'fail',
-    'catalog: a change waits for your decision, since 1970-01-01T00:00:00.001Z (too much) Commands: "patchmirror approve',
+    'catalog: a change waits for your decision, since 1970-01-01T00:00:00.001Z (too much) Commands: "patchmirror runs 2", "patchmirror approve',
     ({ dir }) => keepRefused(dir, logRun(dir, {}, 'quarantined'), null),
   ],
   [
     'a refused change that a later run met again',
     'sources',
     'fail',
-    'Commands: "patchmirror approve 2"',
+    'Commands: "patchmirror runs 2", "patchmirror approve 2"',
     ({ dir }) => {
       const first = logRun(dir, {}, 'quarantined')
       keepRefused(dir, first, null)

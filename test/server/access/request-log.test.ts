@@ -46,3 +46,13 @@ test('a local key in a path or parameter is not logged', () => {
   const key = `pmk_${'A-b_9'.repeat(6)}`
   expect(withoutValues(`/v1/${key}/x?after=${key}&limit=2`)).toBe('/v1/********/x?after=********&limit=2')
 })
+
+test.each([
+  ['http://me:hunter2@mirror.example.com/v1/me?limit=2', 'http://********@mirror.example.com/v1/me?limit=2'],
+  ['ftp://hunter2@p@h', 'ftp://********@h'],
+  ['me:hunter2@h:443', '********@h:443'],
+  ['http://h/a@b', 'http://h/a@b'],
+  ['/a@b//c@d', '/a@b//c@d'],
+])('of the target %s the log has %s', (target, logged) => {
+  expect(withoutValues(target)).toBe(logged)
+})

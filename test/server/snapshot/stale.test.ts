@@ -74,10 +74,11 @@ longTest(
     for (const path of OSV)
       for (const method of ['GET', 'HEAD']) {
         const { status, headers } = await served.get(path, { 'If-None-Match': etag }, method)
-        expect([path, status, headers['retry-after']]).toEqual([path, 503, '30'])
+        expect([path, status, headers['retry-after'], headers['x-mirror-stale']]).toEqual([path, 503, '30', LIMIT])
         expect(headers['cache-control'] ?? 'no-store').toContain('no-store')
       }
-    expect((await served.get('/osv/v1/query', {}, 'POST')).status).toBe(503)
+    const query = await served.get('/osv/v1/query', {}, 'POST')
+    expect([query.status, query.headers['x-mirror-stale']]).toEqual([503, LIMIT])
     const browser = { accept: 'text/html', authorization: '' }
     for (const page of ['record?id=ROOT-A', 'search?q=curl', 'ecosystems', 'packages?ecosystem=Debian'])
       expect([page, (await served.get(`/-/ui/${page}`, browser)).status]).toEqual([page, 503])

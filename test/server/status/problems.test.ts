@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import { problemsOf } from '../../../src/server/status/problems.ts'
+import { type ReportOptions, createStatusReports } from '../../../src/server/status/reports.ts'
 import { judgeReadiness } from '../../../src/server/status/readiness.ts'
 import type { SourceStatus } from '../../../src/base/reports/sources.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
@@ -104,6 +105,14 @@ test('sources that cannot reach two hosts are two problems, and one whose host i
   ])
 })
 
+test.each([
+  [null, 'what is missing is not served, or in an older version; no run was complete yet'],
+  [T1, `what is missing is not served, or in an older version; the last complete run ended on ${T1}`],
+])('a partial source says since when it is incomplete: last complete %s', (lastSuccessAt, effect) => {
+  const [found] = problemsOf(status([source('osv', { state: 'partial', lastSuccessAt })]), config, NOW)
+  expect(found).toMatchObject({ code: 'partial', effect })
+})
+
 test('another cause is another problem', () => {
   const sources = [
     failed('feeds', 'upstream_unreachable', T1),
@@ -117,6 +126,15 @@ test('another cause is another problem', () => {
     ['unauthorized', 'catalog'],
   ])
   expect(found[1]?.advice).toEqual(['patchmirror runs 7', 'patchmirror sync osv'])
+})
+
+test('public feeds that are refused are not a refused credential, and are told apart from one', () => {
+  const sources = (['feeds', 'osv', 'catalog'] as const).map((name) => failed(name, 'upstream_auth', T1))
+  const found = problemsOf(status(sources), config, NOW)
+  expect(found.map(({ code, subject, text, detail }) => [code, subject, text, detail])).toEqual([
+    ['unauthorized', 'feeds, osv', expect.stringContaining('without a credential'), 'why of feeds'],
+    ['unauthorized', 'catalog', 'the service refuses the credential', 'why of catalog'],
+  ])
 })
 
 test('a refused request without a credential is not a refused credential', () => {
@@ -227,26 +245,16 @@ test('a mirror with problems that it can serve with is ready', () => {
   expect(judgeReadiness(one, config, active, NOW).ready).toBe(true)
 })
 
-test('a refused bundle is named with what looks into it, and what ends the warning', () => {
-  const [found] = problemsOf(
-    status([], {
-      boxes: {
-        outbox: null,
-        inbox: {
-          waiting: [],
-          imported: 0,
-          superseded: 0,
-          refused: 1,
-          lastRefused: { file: "refused/it's.zip", at: '2026-05-01T10:00:00.000Z', why: 'it is not signed' },
-          problem: null,
-        },
-      },
-    }),
-    config,
-    NOW,
-  )
-  expect(found?.advice).toEqual(["patchmirror bundle inspect 'refused/it'\\''s.zip'"])
+test('a refused bundle is named with what looks into it, and what ends the warning; the report hides the folder', () => {
+  const lastRefused = { file: "refused/it's.zip", at: '2026-05-01T10:00:00.000Z', why: 'it is not signed' }
+  const inbox = { waiting: [], imported: 0, superseded: 0, refused: 1, lastRefused, problem: null }
+  const report = status([], { boxes: { outbox: null, inbox } })
+  const [found] = problemsOf(report, config, NOW)
+  expect(found?.advice).toEqual([`patchmirror bundle inspect '${config.data.dir}/inbox/refused/it'\\''s.zip'`])
   expect(found?.detail).toBe("refused/it's.zip: it is not signed. To end this warning, remove the file from the inbox")
+  const reports = createStatusReports({ config, now: () => NOW, reads: {} } as unknown as ReportOptions)
+  const [shown] = reports.problems(report)
+  expect(shown?.advice).toEqual(["patchmirror bundle inspect '[inbox]/refused/it'\\''s.zip'"])
 })
 
 test('what keeps an inbox from the tag that it follows is said by its kind, without the address', () => {

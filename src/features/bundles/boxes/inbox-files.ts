@@ -2,7 +2,8 @@ import { type Dirent, lstatSync, mkdirSync, readdirSync, renameSync, writeFileSy
 import { basename, join } from 'node:path'
 import { systemCode, MirrorError, messageOf } from '../../../base/errors.ts'
 import { groupFiles } from '../format/split-names.ts'
-import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../../base/files.ts'
+import { PRIVATE_FILE, PRIVATE_FOLDER, readNamedFile } from '../../../base/files.ts'
+import type { InboxStatus } from '../../../base/reports/transfer.ts'
 import { nameStorageError } from '../../../store/database/faults.ts'
 
 /** The files in the inbox that form one bundle. */
@@ -89,6 +90,31 @@ export function moveAside(
     return join(to, prefix + basename(files[0] ?? name))
   } catch {
     return null
+  }
+}
+
+/** A refused bundle: where it is in the inbox, when and why. */
+export type Refused = NonNullable<InboxStatus['lastRefused']>
+
+const NOTE = /^(\d{4}-[\dT:.-]+Z) (.+)\n$/s
+const NOTE_BYTES = 16_384
+
+/** Returns the refused bundles that lie in an inbox with the note of `moveAside`, the last one last. */
+export function listRefused(folder: string): Refused[] {
+  const aside = join(folder, 'refused')
+  try {
+    const names = new Set(readdirSync(aside))
+    const bundles = [...names].map((name) => [name, name.replace(/\.\d{3}$/, '')] as const)
+    const found = bundles.flatMap(([name, whole]) => {
+      if (!names.has(`${whole}.txt`)) return []
+      const [, at, why] = NOTE.exec(readNamedFile(join(aside, `${whole}.txt`), NOTE_BYTES).toString('utf8')) ?? []
+      const isFirst = name === whole || name.endsWith('.001')
+      if (!isFirst || at === undefined || why === undefined) return []
+      return [{ file: join('refused', name), at, why: stripPaths(why, { inbox: folder }) }]
+    })
+    return found.toSorted((one, other) => one.at.localeCompare(other.at))
+  } catch {
+    return [] // none was refused, or the medium is gone
   }
 }
 

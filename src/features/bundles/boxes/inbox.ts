@@ -15,8 +15,10 @@ import type { Tries } from './crash-counter.ts'
 import { ARRIVING, MISNAMED, createDecisions, decide } from './decisions.ts'
 import {
   type InboxFile,
+  type Refused,
   listArrivals,
   listOthers,
+  listRefused,
   listSkipped,
   mayBeThere,
   moveAside,
@@ -133,15 +135,16 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
 /** Refused bundles that are remembered. */
 const MOST_REFUSALS = 100
 
-/** Remembers refused bundles until somebody has removed their files, and so has seen them. */
+/** Remembers refused bundles until somebody has removed their files, and so has seen them; also those of an earlier process. */
 function createRefusals(folder: string, before: InboxStatus | null) {
-  let refusals = [before?.lastRefused ?? []].flat()
+  let refusals = before === null ? null : [before.lastRefused ?? []].flat()
   return {
-    add: (refused: NonNullable<InboxStatus['lastRefused']>) => void refusals.push(refused),
+    add: (refused: Refused): void => void (refusals ??= []).push(refused),
     forgetRemoved(): void {
+      refusals ??= listRefused(folder)
       refusals = refusals.filter(({ file }) => mayBeThere(join(folder, file))).slice(-MOST_REFUSALS)
     },
-    last: () => refusals.at(-1) ?? null,
+    last: () => refusals?.at(-1) ?? null,
   }
 }
 

@@ -78,8 +78,17 @@ export function createOsvQuery(options: OsvQueryOptions): HttpHandler {
     answer(request, response).catch((error: unknown) => {
       const left = error instanceof MirrorError && error.code === 'aborted'
       if (response.headersSent || left) response.destroy()
-      else sendStatus(request, response, failures.problem(error, request))
+      else sendStatus(request, response, { origin: knownOrigin(options), ...failures.problem(error, request) })
     })
+  }
+}
+
+/** Returns the origin of the views in use; null before the first. */
+function knownOrigin({ views, originOf }: OsvQueryOptions): SnapshotOrigin | null {
+  try {
+    return originOf(views.current())
+  } catch {
+    return null
   }
 }
 

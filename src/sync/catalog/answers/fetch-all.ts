@@ -9,6 +9,7 @@ import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
 import { contradictedLoss, isEmptied } from './releases.ts'
 import { isFatal } from '../lists/walk.ts'
+import { isForeign } from '../unsure.ts'
 import { runPool } from '../../../base/pacing.ts'
 
 /** Answers after which the size of the heap is looked at. */
@@ -62,10 +63,6 @@ export async function fetchAll(
   })
 }
 
-function isJson(type: string): boolean {
-  return /[/+]json$/.test(type)
-}
-
 type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
 
 /**
@@ -111,7 +108,7 @@ async function fetchOne(
     const fetched = { ...answer, ownerSha }
     const isStored = stored?.status === 200
     const isUnsure = isNone(answer)
-      ? isStored || (form !== null && !isJson(form.type))
+      ? isStored || task.surface === 'catalog' || isForeign(form)
       : isEmptied(context, task, answer) || contradictedLoss(context, task, answer) !== null
     if (isUnsure && !mustExist(task)) {
       crawl.unsure.push({ task, answer: fetched, form, isStored })

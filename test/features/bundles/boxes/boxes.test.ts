@@ -532,6 +532,14 @@ describe('the inbox', () => {
     expect(settled).toMatchObject([{ file: 'note.zip', outcome: 'refused' }])
     expect(settled[0]?.detail).toContain('it is not a zip')
     expect(inbox.status().waiting.map(({ file }) => file)).toEqual(['begun.zip', 'reserved.zip'])
+    const { lastRefused } = inbox.status()
+    expect(lastRefused?.file).toBe('refused/note.zip')
+    const restarted = watch(box, below())
+    await restarted.look()
+    expect(restarted.inbox.status().lastRefused).toEqual(lastRefused)
+    rmSync(join(box, 'refused', 'note.zip'))
+    await restarted.look()
+    expect(restarted.inbox.status().lastRefused).toBeNull()
   })
 
   test('that does not exist is reported until it does', async () => {

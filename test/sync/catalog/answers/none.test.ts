@@ -31,6 +31,22 @@ test('an artifact published after its tag is found the next day', async () => {
   expect(mirror).toEqual(upstream)
 })
 
+test('a package catalog that answers nothing but 404 is not one that has nothing', async () => {
+  const item = { id: 'p', ecosystem: 'npm', name: 'n', version: '1.0' }
+  const made = await plainBench({
+    '/v1/packages/': () => ({ body: [item] }),
+    '/v1/packages/p/': () => ({ body: item }),
+  })
+  const at = '/packages/ecosystems/npm/packages/n/versions'
+  for (const facts of [{ lacking: 3 }, { lacking: 3 }])
+    expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts })
+  const answer = await made.ask(at)
+  expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('upstream.catalogUrl')])
+  made.say({ [at]: () => ({ body: { versions: ['1.0'] } }) })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect([(await made.ask(at)).status, (await made.ask(`${at}/1.0/cves`)).status]).toEqual([200, 404])
+})
+
 longTest('a 204 is served as a 204, as old as the service’s last answer, and requested once a day', async () => {
   let now = noon(Date.now() - 10 * DAY) // what is none is asked for again on each day of UTC
   const made = await catalogBench(SERVICE, {

@@ -2,6 +2,8 @@ import { describe, expect } from 'vitest'
 import { type Said, type Saying, plainBench } from '../../../support/catalog/plain-service.ts'
 import { bothTest, telling, test } from '../../../support/tables.ts'
 
+const NO_CATALOG = { PATCHMIRROR_UPSTREAM_CATALOG_URL: '' }
+
 const VERSIONS = ['1.0.0', '1.0.1', '1.0.2', '1.1.0', '1.2.0']
 const LIMITS = { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5' }
 
@@ -265,11 +267,14 @@ describe('an answer that lists nothing where something is stored', () => {
 test('a patch with a message about what was missing is a whole one', async () => {
   const path = '/v1/packages/a/artifacts/patches'
   const patch = { patch: '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n', message: 'fix: a note is missing, read timed out' }
-  const made = await plainBench({
-    '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm' }] } }),
-    '/v1/packages/a/': () => ({ body: { id: 'a' } }),
-    [path]: () => ({ body: patch }),
-  })
+  const made = await plainBench(
+    {
+      '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm' }] } }),
+      '/v1/packages/a/': () => ({ body: { id: 'a' } }),
+      [path]: () => ({ body: patch }),
+    },
+    NO_CATALOG,
+  )
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await (await made.ask(path)).json()).toEqual(patch)
 })
@@ -280,11 +285,14 @@ test('a list of patch files that is one page of several does not replace the sto
   const files = (count: number) => ({
     patches: Array.from({ length: count }, (_, at) => ({ text: `--- a/${at}\n+++ b/${at}\n@@ -1 +1 @@\n-a\n+b\n` })),
   })
-  const made = await plainBench({
-    '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm', n }] } }),
-    '/v1/packages/a/': () => ({ body: { id: 'a' } }),
-    [path]: () => ({ body: n === 0 ? files(3) : { ...files(1), total: 3 } }),
-  })
+  const made = await plainBench(
+    {
+      '/v1/packages/': () => ({ body: { data: [{ id: 'a', name: 'a', ecosystem: 'npm', n }] } }),
+      '/v1/packages/a/': () => ({ body: { id: 'a' } }),
+      [path]: () => ({ body: n === 0 ? files(3) : { ...files(1), total: 3 } }),
+    },
+    NO_CATALOG,
+  )
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   n++
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
