@@ -333,11 +333,14 @@ describe('a listed item that lost the field by which more is mirrored', () => {
     const sbom = '/v1/avrs/set/artifacts/sbom'
     let n = 0
     let sets: object = { avr_id: 'set' }
-    const made = await plainBench({
-      '/v1/packages/': () => ({ body: { data: [{ id: 'p', name: 'p', ecosystem: 'npm', version: '1.0.0', n }] } }),
-      '/v1/packages/p/': () => ({ body: { id: 'p', ...sets } }),
-      [sbom]: () => SBOM_OF('set'),
-    })
+    const made = await plainBench(
+      {
+        '/v1/packages/': () => ({ body: { data: [{ id: 'p', name: 'p', ecosystem: 'npm', version: '1.0.0', n }] } }),
+        '/v1/packages/p/': () => ({ body: { id: 'p', ...sets } }),
+        [sbom]: () => SBOM_OF('set'),
+      },
+      { PATCHMIRROR_UPSTREAM_CATALOG_URL: '' },
+    )
     const statusOf = async (): Promise<number> => (await made.ask(sbom)).status
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     sets = {}
