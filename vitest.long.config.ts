@@ -50,7 +50,7 @@ export default defineConfig({
           name: 'tables',
           include: partlyFast(),
           env: { TEST_TABLES: 'whole', TMPDIR: suiteFolder() },
-          execArgv: ['--max-semi-space-size=8', '--initial-old-space-size=200', '--max-old-space-size=512'],
+          execArgv: ['--max-semi-space-size=8', '--initial-old-space-size=200', '--max-old-space-size=320'],
           isolate: false, // as in the fast suite
           expect: { poll: { interval: 20, timeout: 180_000 } },
           setupFiles: ['test/support/seed.ts', 'test/support/shared-heap.ts'],

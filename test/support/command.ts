@@ -37,7 +37,8 @@ export function start(
   const [command = process.execPath, ...rest] = [...within, process.execPath, ...limits, MAIN, ...args]
   const child = spawn(command, rest, {
     cwd,
-    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILED, ...env },
+    // As the unit for systemd sets it, and as the suites have it themselves.
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILED, MALLOC_ARENA_MAX: '2', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let out = ''
