@@ -1,6 +1,6 @@
 import { MirrorError, messageOf } from '../errors.ts'
 import { type Ecosystem, findEcosystem } from '../versions/ecosystems.ts'
-import { REVISION, patchedVersion } from '../versions/patches.ts'
+import { patchedVersion } from '../versions/patches.ts'
 import { withoutEpoch } from '../versions/rpm.ts'
 import { normalName } from './names.ts'
 import { otherNames, packageOf, releaseTexts } from './package.ts'
@@ -234,7 +234,7 @@ function certified(question: Question): Question[] {
  * `@rootio/babel__core`, `io.root.org.ow2.asm:asm`. None of a version that is no such build. `base`: the ecosystem without a release.
  */
 function buildNames(base: string | null, name: string, version: string): string[] {
-  const isBuild = patchedVersion(version) !== null && (base === 'Alpine' || !REVISION.test(version))
+  const isBuild = patchedVersion(version, base === 'Alpine') !== null
   if (!isBuild || /^(?:rootio[-_.]|@rootio\/|io\.root\.)/i.test(name)) return []
   if (base === 'npm') return [`@rootio/${name.replace(/^@/, '').replace('/', '__')}`]
   return [base === 'Maven' ? `io.root.${name}` : `rootio-${name}`]

@@ -35,6 +35,7 @@ const PARTS = /\d+|_[a-z]+|~[0-9a-f]+|-r\d+|[a-z]/g
  * revision and a commit count: 1.2 < 1.2-r0 < 1.2~1a2b.
  */
 export const apkOrder = createOrder<readonly Part[]>({
+  hasRevisions: true,
   read(text) {
     const version = text.startsWith('v') ? text.slice(1) : text
     if (!FORM.test(version)) return null

@@ -13,6 +13,8 @@ export interface VersionOrder<Key = unknown> {
   isBuildOf?(version: string, named: string): boolean
   /** Whether ranges of type SEMVER are judged by it: it has SemVer's order, with more distinctions. */
   readonly refinesSemver?: boolean
+  /** Whether a revision may have the number of a vendor's patch, as Alpine's `-r10071`. */
+  readonly hasRevisions?: boolean
 }
 
 /** Longer than any version there is, characters: an order reads nothing beyond. */
@@ -39,6 +41,7 @@ export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {
     ...(order.write && { write: (key: Key) => order.write?.(key) ?? '' }),
     ...(order.isBuildOf && { isBuildOf: (version, named) => order.isBuildOf?.(version, named) ?? false }),
     refinesSemver: order.refinesSemver ?? false,
+    hasRevisions: order.hasRevisions ?? false,
   }
 }
 

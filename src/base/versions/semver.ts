@@ -133,5 +133,6 @@ export function vendorOrder(vendors: readonly string[], base: VersionOrder): Ver
       Number(one.patch !== '') - Number(other.patch !== '') ||
       compareDigits(one.patch, other.patch),
     refinesSemver: isSemver(base),
+    hasRevisions: base.hasRevisions ?? false,
   })
 }

@@ -38,7 +38,7 @@ function statementOf(one: Fields, place: number, document: Fields): Statement {
   const isRulingOut = rulesOut(status)
   return {
     vulnerabilities: textsOf(named),
-    products: listOf(products).map((product) => productOf(product, subcomponents, isRulingOut)),
+    products: listOf(products).flatMap((product) => productsOf(product, subcomponents, isRulingOut)),
     status,
     justification: textOr(one['justification']),
     note: textOr(one['impact_statement']) || textOr(one['action_statement']) || textOr(one['status_notes']),
@@ -80,10 +80,19 @@ function lastIn({ timestamp, last_updated: updated }: Fields): string {
   return changed > made ? changed : made
 }
 
-function productOf(product: unknown, ofAll: unknown, isRulingOut: boolean): VexProduct {
+/** Returns a product as a whole or in its parts; as both where a part without a name may be any, and others are named. */
+function productsOf(product: unknown, ofAll: unknown, isRulingOut: boolean): VexProduct[] {
   const own = fieldsOf(product)['subcomponents'] ?? ofAll
-  const names = namesOf(product)
-  return { names: isRulingOut ? sureNames(names, fieldsOf(product)) : names, parts: partsOf(own, isRulingOut) }
+  const given = namesOf(product)
+  const names = isRulingOut ? sureNames(given, fieldsOf(product)) : given
+  const parts = partsOf(own, isRulingOut)
+  const named = listOf(own).flatMap(namesOf)
+  return parts === null && named.length > 0
+    ? [
+        { names, parts },
+        { names, parts: named },
+      ]
+    : [{ names, parts }]
 }
 
 /**

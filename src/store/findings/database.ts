@@ -147,7 +147,7 @@ const TABLES = `
 `
 
 /** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables, and of what an SBOM or VEX says. */
-export const FINDINGS_SCHEMA: Schema = { first: 18, steps: [TABLES] }
+export const FINDINGS_SCHEMA: Schema = { first: 19, steps: [TABLES] }
 
 /** Returns the database file; safe to delete while nothing runs. */
 export function findingsPath(dataDir: string): string {

@@ -61,3 +61,15 @@ test.each([
     expect(isRuledOut([out, { content, tags: ['a'] }], findingOf(ZLIB), image)).toBe(expected)
   },
 )
+
+test('a part that is named stays affected beside one that is not, where the SBOM does not say what it describes', () => {
+  const out = { content: openVexOf([{ '@id': ZLIB }], 'not_affected', 1), tags: ['a'] }
+  const affected = (...subcomponents: readonly object[]) => ({
+    content: openVexOf([{ '@id': 'pkg:generic/app@1', subcomponents }], 'affected', 3),
+    tags: ['b'],
+  })
+  const unknown = imageOf([])
+  expect(isRuledOut([out], findingOf(ZLIB), unknown)).toBe(true)
+  expect(isRuledOut([out, affected({ '@id': ZLIB })], findingOf(ZLIB), unknown)).toBe(false)
+  expect(isRuledOut([out, affected({ '@id': ZLIB }, CPE)], findingOf(ZLIB), unknown)).toBe(false)
+})

@@ -92,7 +92,7 @@ export function* isIncluded(
   if (limited && !beforeLimit) return 'clear'
   const isEndNext = next?.kind === 'fixed' || next?.kind === 'last_affected'
   if (last !== null && isBehindByPatch(version.text, last, order))
-    return next?.kind === 'fixed' && patchOf(next.text) !== null ? 'affected' : 'patch'
+    return next?.kind === 'fixed' && patchOf(next.text, order) !== null ? 'affected' : 'patch'
   if (last?.kind === 'introduced') return !isOpen || isEndNext ? 'affected' : 'bounds'
   // An introduction that cannot be read may be before the version.
   if (isUnbegun) return 'bounds'
@@ -103,13 +103,13 @@ export function* isIncluded(
 
 /** Whether what a vendor's build patches comes before an end of affected versions, which is none of such a build. */
 function isBehindByPatch(version: string, { kind, text, place }: Event, order: VersionOrder): boolean {
-  const plain = kind === 'introduced' || patchOf(text) !== null ? null : patchedVersion(version)
+  const plain = kind === 'introduced' || patchOf(text, order) !== null ? null : patchOf(version, order)
   const key = plain === null ? null : order.read(plain)
   return key !== null && compareToPlace(key, place, order) < Number(kind === 'last_affected')
 }
 
-function patchOf(bound: unknown): string | null {
-  return typeof bound === 'string' ? patchedVersion(bound) : null
+function patchOf(version: unknown, order: VersionOrder): string | null {
+  return typeof version === 'string' ? patchedVersion(version, order.hasRevisions) : null
 }
 
 /** Whether a version is one of those that continue a fixed one: only their last numbers differ, as in `2.0.root.io.1`, `2.0.root.io.3`. */
