@@ -69,6 +69,19 @@ export async function lostOf(
   return named.filter((_, at) => found[at] === false)
 }
 
+/** How often a leader looks whether the store has lost a bundle, milliseconds: a generation names up to 18. */
+const LOSS_MS = 10 * 60_000
+
+/** Creates what reports whether the store has lost a bundle of a generation: it looks each ten minutes at most. */
+export function createLossWatch(store: Pick<ObjectStore, 'head'>, clock: () => number) {
+  let lookedAt = -Infinity
+  return async (generation: Parameters<typeof lostOf>[1]): Promise<boolean> => {
+    if (clock() - lookedAt < LOSS_MS) return false
+    lookedAt = clock()
+    return (await lostOf(store, generation)).length > 0
+  }
+}
+
 /** The error of an object that a generation names and the store does not have as that says. */
 export function lostObject({ url }: Pick<ObjectStore, 'url'>, key: string): Error {
   return refuseGeneration(

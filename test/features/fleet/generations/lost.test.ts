@@ -1,13 +1,32 @@
 import { expect, test } from 'vitest'
-import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
+import { type Follower, createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
+import type { Importer } from '../../../../src/features/fleet/generations/follow/importer.ts'
+import type { KnownGeneration } from '../../../../src/features/fleet/generations/format/generation.ts'
 import { generationKey } from '../../../../src/features/fleet/generations/format/object-names.ts'
 import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
 import { isRollingBack } from '../../../../src/features/fleet/generations/rollback-state.ts'
 import type { FaultScript } from '../../../support/fleet/memory-store.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
 import { fleetTrust, nodeConfig } from './nodes.ts'
-import { createPair, forge, namedBy } from './pair.ts'
+import { type Pair, createPair, forge, namedBy } from './pair.ts'
 import { emptyDisk, standInImporter } from './stand-ins.ts'
+
+/** Returns a follower that may lead, over data of its own. */
+function standbyOf(pair: Pair, importer: Importer): Follower {
+  return createFollower({
+    store: pair.bucket.client(),
+    config: nodeConfig('/nowhere'),
+    trust: fleetTrust(() => pair.now),
+    now: () => pair.now,
+    waitUntil: () => Promise.resolve(),
+    mayPublish: true,
+    importer,
+  })
+}
+
+async function newestOf(follower: Follower): Promise<KnownGeneration> {
+  return (await follower.look()).newest ?? expect.fail('no generation')
+}
 
 test('a follower refuses a store with a hole, one with fewer generations, and one with another past', async () => {
   const pair = createPair()
@@ -95,20 +114,20 @@ test('a mirror with an empty data folder follows a store with a hole, as the ref
   expect(pair.reader.version).toBe(5)
 })
 
+test('an idle leader looks each ten minutes whether the bundles of its generation are there', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  pair.now += 600_000
+  const before = pair.bucket.calls.head
+  for (let i = 0; i < 30; i++, pair.now += 60_000) await pair.confirm()
+  expect(pair.bucket.calls.head - before).toBe(30 + 3 * 2)
+})
+
 test('a mirror that has more than a new leader published is told to wait for it before its data is given up', async () => {
   const pair = createPair()
   await pair.publish()
-  const follower = createFollower({
-    store: pair.bucket.client(),
-    config: nodeConfig('/nowhere'),
-    trust: fleetTrust(() => pair.now),
-    now: () => pair.now,
-    waitUntil: () => Promise.resolve(),
-    mayPublish: true,
-    importer: { ...standInImporter(emptyDisk('first')), readSnapshots: () => ({ catalog: 'c' }) },
-  })
-  const { newest } = await follower.look()
-  if (newest === null) throw new Error('no generation')
+  const follower = standbyOf(pair, { ...standInImporter(emptyDisk('first')), readSnapshots: () => ({ catalog: 'c' }) })
+  const newest = await newestOf(follower)
   await expect(follower.prepare(newest)).rejects.toThrow(
     'has catalog, which generation 1 does not have: it follows the next one that has. Where the leader does not mirror that, start',
   )
@@ -221,17 +240,11 @@ test('a standby serves a generation before it remembers it, also where it cannot
   const pair = createPair()
   await pair.publish()
   const disk = emptyDisk('standby')
-  const follower = createFollower({
-    store: pair.bucket.client(),
-    config: nodeConfig('/nowhere'),
-    trust: fleetTrust(() => pair.now),
-    now: () => pair.now,
-    waitUntil: () => Promise.resolve(),
-    mayPublish: true,
-    importer: { ...standInImporter(disk), remember: () => Promise.reject(new Error('it is locked')) },
+  const follower = standbyOf(pair, {
+    ...standInImporter(disk),
+    remember: () => Promise.reject(new Error('it is locked')),
   })
-  const { newest } = await follower.look()
-  if (newest === null) throw new Error('no generation')
+  const newest = await newestOf(follower)
   const stored: number[] = []
   const committed = follower.commit(await follower.prepare(newest), { onStored: () => stored.push(disk.version) })
   await expect(committed).rejects.toThrow('it is locked')

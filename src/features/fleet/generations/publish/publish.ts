@@ -32,7 +32,7 @@ import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
 import { readPosition } from '../position.ts'
 import { isUnreleased } from '../rollback-state.ts'
-import { lostOf, storeDecided, storeOnce } from '../uploads.ts'
+import { storeDecided, storeOnce } from '../uploads.ts'
 import { chooseBundles } from '../follow/bundles.ts'
 import { delayOf } from '../../look/notify.ts'
 import type { Takeover } from '../../look/message.ts'
@@ -57,6 +57,8 @@ export interface PublishDeps {
   readonly notify?: (generation: number) => Promise<readonly Takeover[] | null>
   /** As for `exportBundles`. */
   readonly canTakeThin?: () => Promise<boolean>
+  /** Reports whether the store has lost a bundle of the newest generation, as far as that is due. */
+  readonly hasLost?: (generation: Generation) => Promise<boolean>
   /** Another source of bundles than the data folder. */
   readonly exporter?: Exporter
 }
@@ -179,7 +181,7 @@ async function readUpTo(store: ObjectStore, from: ChainLink, to: number, trust: 
 const DATE_MS = 10 * 60_000
 
 async function reasonToPublish(
-  { store, config, now }: PublishDeps,
+  { hasLost, config, now }: PublishDeps,
   newest: Generation | null,
   { asOf, snapshots }: OwnState,
 ): Promise<'publish' | 'date' | null> {
@@ -194,7 +196,7 @@ async function reasonToPublish(
   if (confirmed) return 'date'
   // A store that loses what was just written is not filled without end.
   const isDue = now() - Date.parse(newest.publishedAt) >= DATE_MS
-  return isDue && (await lostOf(store, newest)).length > 0 ? 'date' : null
+  return isDue && (await hasLost?.(newest)) === true ? 'date' : null
 }
 
 async function commit(
