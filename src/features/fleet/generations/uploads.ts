@@ -34,13 +34,13 @@ export async function storeOnce(store: ObjectStore, key: string, body: ObjectBod
 }
 
 /**
- * Creates an object; false: another one has this key. When the answer was lost, the stored bytes decide. Throws `fleet`
- * while that cannot be known.
+ * Creates an object; false: another one has this key. Only the stored bytes decide: an answer can be lost, or be that of another
+ * program than the store. Throws `fleet` while they cannot be known.
  */
 export async function storeDecided(store: ObjectStore, key: string, bytes: Buffer): Promise<boolean> {
   let failed: FleetError | null = null
   try {
-    if ((await store.putIfAbsent(key, bytes)) !== null) return true
+    await store.putIfAbsent(key, bytes)
   } catch (error) {
     if (!(error instanceof FleetError)) throw error
     failed = error
@@ -51,7 +51,7 @@ export async function storeDecided(store: ObjectStore, key: string, bytes: Buffe
   })
   if (found === 'other') return false
   if (found !== null) return found.bytes.equals(bytes)
-  throw failed ?? new FleetError('unknown', `${key} exists on ${store.url}, and cannot be read`)
+  throw failed ?? new FleetError('unknown', `${key} was written to ${store.url}, or exists there, and cannot be read`)
 }
 
 /** Reports whether an object has the size that a generation names; its bytes are verified by those who fetch it. */

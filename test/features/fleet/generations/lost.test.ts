@@ -181,8 +181,22 @@ test('a publication looks once at the generation and at the full bundle that it 
     'putIfAbsent bundles/-.zip',
     'putIfAbsent changes/-3.-.jsonl.gz',
     'putIfAbsent gen/-3.json',
+    'get gen/-3.json',
     'put head.json',
   ])
+})
+
+test('a generation that is not on the store was not published, whatever was answered', async () => {
+  const pair = createPair()
+  await pair.publish()
+  const store = pair.bucket.client()
+  const putIfAbsent: typeof store.putIfAbsent = (key, bytes) =>
+    key.startsWith('gen/')
+      ? Promise.resolve({ key, size: 1, etag: '"x"', modifiedAt: 0 })
+      : store.putIfAbsent(key, bytes)
+  await expect(pair.publish(1, { ...store, putIfAbsent })).rejects.toThrow('cannot be read')
+  await pair.publish()
+  expect([await pair.follow(), pair.reader.version, pair.follower.position()?.generation]).toEqual([null, 3, 2])
 })
 
 test('a full bundle that the store lost is replaced by the next publication, and a new mirror begins with it', async () => {
