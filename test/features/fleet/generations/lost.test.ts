@@ -156,6 +156,26 @@ test('a leader publishes nothing on a store that lost what it published, and goe
   expect([await pair.follow(), pair.follower.position()?.generation]).toEqual([null, 5])
 })
 
+test('a follower tells a store that was set back from one on which a fleet was begun again', async () => {
+  const pair = createPair()
+  await pair.publish()
+  const early = pair.bucket.snapshot()
+  for (let i = 0; i < 3; i++, pair.now += 60_000) await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  const looked = async (): Promise<string | null> => {
+    let reason: string | null = null
+    for (let i = 0; i < 31 && reason === null; i++) reason = await pair.follow()
+    return reason
+  }
+  pair.bucket.restore(early)
+  expect(await looked()).toBe('backwards')
+  pair.bucket.restore(new Map())
+  expect((await pair.restart().look()).refusal?.reason).toBe('backwards')
+  await pair.beginAgain()
+  await pair.publish(2)
+  expect(await looked()).toBe('fork')
+})
+
 test('a leader with an empty data folder goes on where the store was set back, as the refusal says', async () => {
   const pair = createPair()
   for (let i = 0; i < 2; i++) await pair.publish()
