@@ -69,15 +69,23 @@ export async function lostOf(
   return named.filter((_, at) => found[at] === false)
 }
 
-/** How often a leader looks whether the store has lost a bundle, milliseconds: a generation names up to 18. */
-const LOSS_MS = 10 * 60_000
+/** How often a leader looks whether its generation can be used, milliseconds: it names up to 18 objects. */
+const USE_MS = 10 * 60_000
 
-/** Creates what reports whether the store has lost a bundle of a generation: it looks each ten minutes at most. */
-export function createLossWatch(store: Pick<ObjectStore, 'head'>, clock: () => number) {
+/**
+ * Creates what reports whether a mirror could not begin with a generation: the store has lost a bundle of it, or the mirror cannot use
+ * thin ones. It looks each ten minutes at most.
+ */
+export function createUseWatch(
+  store: Pick<ObjectStore, 'head'>,
+  clock: () => number,
+  canTakeThin?: () => Promise<boolean>,
+) {
   let lookedAt = -Infinity
   return async (generation: Parameters<typeof lostOf>[1]): Promise<boolean> => {
-    if (clock() - lookedAt < LOSS_MS) return false
+    if (clock() - lookedAt < USE_MS) return false
     lookedAt = clock()
+    if (generation.thin !== undefined && (await canTakeThin?.()) === false) return true
     return (await lostOf(store, generation)).length > 0
   }
 }

@@ -57,8 +57,8 @@ export interface PublishDeps {
   readonly notify?: (generation: number) => Promise<readonly Takeover[] | null>
   /** As for `exportBundles`. */
   readonly canTakeThin?: () => Promise<boolean>
-  /** Reports whether the store has lost a bundle of the newest generation, as far as that is due. */
-  readonly hasLost?: (generation: Generation) => Promise<boolean>
+  /** Reports whether a mirror could not begin with the newest generation, as far as a look at that is due. */
+  readonly isUnusable?: (generation: Generation) => Promise<boolean>
   /** Another source of bundles than the data folder. */
   readonly exporter?: Exporter
 }
@@ -77,7 +77,8 @@ export interface PublishResult {
 }
 
 /**
- * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date, or lost a bundle.
+ * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date, or a mirror could
+ * not begin with that one.
  * The only effect that counts is the creation of `gen/<N>.json`: at most one publisher succeeds. A crash before leaves
  * objects that nothing names. Throws `fleet`, and as `exportBundle`.
  */
@@ -181,7 +182,7 @@ async function readUpTo(store: ObjectStore, from: ChainLink, to: number, trust: 
 const DATE_MS = 10 * 60_000
 
 async function reasonToPublish(
-  { hasLost, config, now }: PublishDeps,
+  { isUnusable, config, now }: PublishDeps,
   newest: Generation | null,
   { asOf, snapshots }: OwnState,
 ): Promise<'publish' | 'date' | null> {
@@ -196,7 +197,7 @@ async function reasonToPublish(
   if (confirmed) return 'date'
   // A store that loses what was just written is not filled without end.
   const isDue = now() - Date.parse(newest.publishedAt) >= DATE_MS
-  return isDue && (await hasLost?.(newest)) === true ? 'date' : null
+  return isDue && (await isUnusable?.(newest)) === true ? 'date' : null
 }
 
 async function commit(
