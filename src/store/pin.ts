@@ -7,6 +7,8 @@ import type { createSnapshotReader } from './runs/snapshots.ts'
 export interface ServedPin {
   /** Names the snapshots that are served. */
   stamp(): string
+  /** Whether a newer state may be stored long before it is served; otherwise both follow each other at once. */
+  readonly keepsBack: boolean
   /** Calls back with the stamp whenever the pin moves, so that connections of other threads move with it. */
   onMoved(call: (stamp: string) => void): void
 }

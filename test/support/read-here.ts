@@ -14,6 +14,7 @@ export function readHere(data: ReadingData): ReadingThread {
       await setImmediate()
       return isGone() ? null : structuredClone(read(structuredClone(request)))
     },
+    isRunning: () => true,
     close() {
       close()
       return Promise.resolve()

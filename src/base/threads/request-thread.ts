@@ -10,6 +10,8 @@ export interface RequestThread<Request, Reply> {
    * taken, the address that has most of them gives its last one up to an address that has at least two fewer.
    */
   ask(request: Request, asking: Asking, when?: 'now' | 'later'): Promise<Reply | null>
+  /** Reports whether the thread has been started, and has not ended. */
+  isRunning(): boolean
   close(): Promise<void>
 }
 
@@ -89,6 +91,7 @@ export function createRequestThread<Request, Reply>(options: RequestThreadOption
         next()
       })
     },
+    isRunning: () => worker !== null,
     async close() {
       const running = worker
       worker = null

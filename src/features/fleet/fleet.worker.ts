@@ -22,6 +22,7 @@ import { openObjectStore } from './objects/open-store.ts'
 import { createReporter, listPresent, reportedRole } from './readers.ts'
 import { ownerOf } from './owner.ts'
 import { collectGarbage } from './generations/collect.ts'
+import { createUseWatch } from './generations/uploads.ts'
 import { createFollower } from './generations/follow/follow.ts'
 import type { KnownGeneration } from './generations/format/generation.ts'
 import { publishGeneration } from './generations/publish/publish.ts'
@@ -297,6 +298,7 @@ function createReplica(options: ReplicaOptions): Generations {
   const mayPublish = config.fleet.role !== 'reader'
   const follower = createFollower({ store, config, trust, now, waitUntil, mayPublish })
   const takeovers: Takeover[] = []
+  const isUnusable = createUseWatch(store, () => performance.now(), canTakeThin)
   return {
     stored() {
       const position = follower.position()
@@ -330,6 +332,7 @@ function createReplica(options: ReplicaOptions): Generations {
       const { outcome, generation, isPaused } = await publishGeneration({
         ...made,
         canTakeThin,
+        isUnusable,
         notify: (number) => notify(keys, number),
       })
       const newest = generation === null ? null : factsOf(generation)

@@ -12,9 +12,9 @@ export interface GatedReads extends PinnedReads {
 
 /**
  * Keeps the pin of a store at what is served. Commits that change no snapshot move it as ever, so that the write-ahead log
- * is copied.
+ * is copied. `keepsBack`: as of `ServedPin`.
  */
-export function gateReads(reads: PinnedReads): GatedReads {
+export function gateReads(reads: PinnedReads, keepsBack = true): GatedReads {
   const calls: ((stamp: string) => void)[] = []
   let served = snapshotStamp(reads.pinned)
   let released: string | null = null
@@ -30,7 +30,7 @@ export function gateReads(reads: PinnedReads): GatedReads {
   }
   return {
     ...reads,
-    servedPin: { stamp: () => served, onMoved: (call) => void calls.push(call) },
+    servedPin: { stamp: () => served, keepsBack, onMoved: (call) => void calls.push(call) },
     newest,
     release: (stamp) => void (released = stamp),
     refresh() {

@@ -25,7 +25,7 @@ export function joinFleet(parts: GateParts): Gate | null {
  */
 function startFleet(options: GateParts): Gate {
   const { config, log, now, onLead } = options
-  const reads = gateReads(options.reads)
+  const reads = gateReads(options.reads, config.fleet.role !== 'reader') // a reader stores a generation when all serve it
   const known = nothingKnown()
   let thread: Supervisor<ToFleet> | null = null
   let led = false

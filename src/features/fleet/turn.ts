@@ -150,6 +150,7 @@ export async function performTurn(options: TurnOptions, state: NodeState): Promi
   } catch (error) {
     const isPassing = error instanceof FleetError && error.isPassing
     state.failing = { refused: generations.whyRefused(error), message: messageOf(error), isPassing }
+    if (state.failing.refused === 'fork') await giveUp(keeper, state) // one that follows what the store has may lead
   }
 }
 
@@ -175,10 +176,14 @@ async function publish(options: TurnOptions, state: NodeState, epoch: number): P
   state.paused = paused
   if (fenced) {
     state.fenced += 1
-    state.leads = null
-    await keeper.release()
+    await giveUp(keeper, state)
     await follow(options, state)
   } else if (newest !== null) {
     Object.assign(state, { newest, applied: newest, prepared: newest.generation })
   }
+}
+
+async function giveUp(keeper: LeaseKeeper, state: NodeState): Promise<void> {
+  state.leads = null
+  await keeper.release()
 }

@@ -32,15 +32,18 @@ export function openReading(
 }
 
 /**
- * Has a thread beside the serving one read what is served, where newer states are kept back: it starts at once, and moves
- * with the pin. One that could not move is not ready until the next move.
+ * Has a thread beside the serving one read what is served: once it runs, it moves with the pin. Where newer states are kept back it
+ * starts at once. One that could not move is not ready until the next move.
  */
 export function followPin(
-  thread: Pick<RequestThread<PinRequest, unknown>, 'ask'>,
+  thread: Pick<RequestThread<PinRequest, unknown>, 'ask' | 'isRunning'>,
   servedPin: ServedPin | undefined,
 ): void {
   if (servedPin === undefined) return
-  const move = (pin: string): void => void thread.ask({ pin }, OWN).catch(() => undefined)
+  const { keepsBack } = servedPin
+  const move = (pin: string): void => {
+    if (keepsBack || thread.isRunning()) void thread.ask({ pin }, OWN).catch(() => undefined)
+  }
   servedPin.onMoved(move)
   move(servedPin.stamp())
 }

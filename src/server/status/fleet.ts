@@ -3,7 +3,7 @@ import type { FleetStatus } from '../../base/reports/fleet.ts'
 
 /**
  * Judges a mirror of a fleet: ready when it serves a generation that no newer one should have replaced for longer than
- * `maxLagSeconds`. A store that cannot be reached leaves it ready: it serves what it has, and that gets older.
+ * `maxLagSeconds`. A store that cannot be reached, or lost what is served, leaves it ready: it serves what it has, and that gets older.
  */
 export function judgeFleet(
   { served, seen, lagSeconds, failing }: FleetStatus,
@@ -17,7 +17,8 @@ export function judgeFleet(
     const reason = `generation ${served} is served, and ${seen} since ${lagSeconds} s should be, longer than ${limit}${why}`
     return { ready: false, reason }
   }
-  const refusedFor = failing === null || failing.refused === null ? 0 : (now - Date.parse(failing.since)) / 1000
+  const isRefusing = failing !== null && failing.refused !== null && failing.refused !== 'backwards' // then none is newer
+  const refusedFor = isRefusing ? (now - Date.parse(failing.since)) / 1000 : 0
   if (refusedFor > maxLagSeconds)
     return { ready: false, reason: `generations are refused for longer than ${limit}${why}` }
   return { ready: true, reason: `generation ${served} is served` }

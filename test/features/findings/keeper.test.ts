@@ -31,7 +31,7 @@ function keep(bench: FindingsBench, more: Partial<Options> = {}) {
     settleMs: 0,
     retryMs: 1,
     log: { info: log, warn: log } as Options['log'],
-    servedPin: { stamp, onMoved: () => undefined },
+    servedPin: { stamp, keepsBack: true, onMoved: () => undefined },
     onJudged: () => waiting.forEach((call) => call()),
     ...more,
   })

@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest'
-import { writeLease } from '../../../src/features/fleet/lease/lease.ts'
+import { readLease, writeLease } from '../../../src/features/fleet/lease/lease.ts'
 import { createLeaseKeeper } from '../../../src/features/fleet/lease/keeper.ts'
 import { startNode } from '../../../src/features/fleet/node.ts'
 import type { GenerationFacts, Generations, NodeReport } from '../../../src/features/fleet/turn.ts'
@@ -60,6 +60,7 @@ function open(
     publish(epoch) {
       if (scene.busy-- > 0) return Promise.reject(new FleetError('refused', '503 SlowDown', { isPassing: true }))
       if (scene.unreleased-- > 0) return Promise.resolve({ newest: scene.newest, fenced: false, paused: true })
+      if (scene.refused === 'fork') return Promise.reject(new Error('the store has another history'))
       const fenced = scene.isFenced
       scene.isFenced = false
       if (!fenced) scene.published.push(epoch)
@@ -67,7 +68,7 @@ function open(
       return Promise.resolve({ newest: scene.newest, fenced, paused: false })
     },
     collect: () => Promise.resolve(),
-    whyRefused: () => null,
+    whyRefused: (error) => (error instanceof FleetError ? null : scene.refused),
   }
   const keeper = createLeaseKeeper({
     store,
@@ -152,6 +153,19 @@ longTest(
     expect(again.leads).toBeGreaterThan(7)
   },
 )
+
+longTest('a leader whose history is not the store’s gives the lease back, and leads again once it is', async () => {
+  const given = scene({ newest: facts(1, 1) })
+  const { node, until, reports, bucket } = open(given)
+  await until(({ newest }) => newest?.generation === 2)
+  given.refused = 'fork'
+  node.committed(true)
+  await until(({ failing, leads }) => failing?.refused === 'fork' && leads === null)
+  expect(readLease(bucket.read('lease.json') ?? Buffer.alloc(0))).toMatchObject({ released: true })
+  given.refused = null
+  const known = reports.length
+  await expect.poll(() => reports.slice(known).some(({ leads }) => leads !== null)).toBe(true)
+})
 
 longTest.each(['expired', 'ahead'])(
   'a node does not lead on a history that it refuses, but ends one that is only %s',

@@ -36,6 +36,7 @@ test.each<[string, Partial<FleetStatus>, boolean]>([
   ['is behind for as long as is allowed', { served: 6, lagSeconds: 60 }, true],
   ['is behind for longer', { served: 6, lagSeconds: 61 }, false],
   ['cannot reach the store', failing(null, 7200), true],
+  ['serves what the store has lost', failing('backwards', 7200), true],
   ['refuses generations since a short time', failing('fork', 30), true],
   ['refuses generations for longer', failing('fork', 90), false],
 ])('a mirror that %s', (_name, more, ready) => {

@@ -18,7 +18,7 @@ export interface S3Request {
  * What goes wrong with a request: `lost-answer`: it takes effect, and the connection is cut; `lost-request`: it has no effect, and the
  * connection is cut; `half`: half of the body is sent; `stall`: headers, and no byte of the body; `silent`: no answer;
  * `endless`: a body of unannounced length that goes on until the connection is closed; `whole`: a range is ignored; `no-token`: a list ends without
- * the name of its next page, and says that there is one; otherwise an error answer with this status and code, nothing is done.
+ * the name of its next page, and says that there is one; `page`: 200 with a page of HTML, nothing is done; otherwise an error answer with this status and code, nothing is done.
  */
 export type S3Fault =
   | 'lost-answer'
@@ -29,6 +29,7 @@ export type S3Fault =
   | 'silent'
   | 'whole'
   | 'no-token'
+  | 'page'
   | { readonly status: number; readonly code: string }
 
 /** Options of the stand-in. */
@@ -85,6 +86,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
       const fault = own.script(asked)
       if (fault === 'silent') return
       if (fault === 'lost-request') return void request.socket.destroy()
+      if (fault === 'page') return send(response, { status: 200, body: '<html></html>' }, asked.method === 'HEAD')
       if (typeof fault === 'object') return send(response, refusal(fault.status, fault.code))
       if (fault === 'whole') delete request.headers.range
       const known = bucket !== 'missing-bucket'

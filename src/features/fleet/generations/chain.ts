@@ -13,12 +13,14 @@ export interface ChainLink {
   readonly epoch: number
   /** Identity of its fleet; absent: not known, as of a position that is stored in a data folder. */
   readonly fleet?: string
+  /** When it was published, or a time after that, as when it was applied here. */
+  readonly publishedAt: string
 }
 
 /** Returns a verified generation as a link of the chain. */
 export function linkOf({ generation: known, sha256 }: KnownGeneration): ChainLink {
-  const { generation, epoch, fleet } = known
-  return { generation, sha256, epoch, fleet }
+  const { generation, epoch, fleet, publishedAt } = known
+  return { generation, sha256, epoch, fleet, publishedAt }
 }
 
 /**
@@ -98,22 +100,29 @@ export async function readNext(
   return known
 }
 
-/** Reads a generation again that was applied or published here. Throws `fleet` with the reason `backwards` or `fork`. */
-export async function confirmLink(
-  store: ObjectStore,
-  { generation, sha256 }: ChainLink,
-  trust: KeyTrust,
-): Promise<KnownGeneration> {
+/**
+ * Reads a generation again that was applied or published here. Throws `fleet` with the reason `backwards` where the store has none
+ * that is newer, else `fork`.
+ */
+export async function confirmLink(store: ObjectStore, link: ChainLink, trust: KeyTrust): Promise<KnownGeneration> {
+  const { generation, sha256 } = link
   const found = await readGeneration(store, generation, trust, sha256)
   if (found?.sha256 === sha256) return found
   const isLost = found === null
   throw refuseGeneration(
-    isLost ? 'backwards' : 'fork',
+    isLost && !(await isBegunAnew(store, link, trust)) ? 'backwards' : 'fork',
     `${store.url} ${isLost ? 'does not have' : 'has another one than'} the generation ${generation} that was applied or ` +
       'published here: was it restored from a backup, were objects deleted or replaced, or is it another folder? Restore ' +
       'them; where that is not possible, start this node with an empty data folder. Until then it serves what it has, and ' +
       'publishes nothing',
   )
+}
+
+/** Reports whether a store that lost a generation has one that was published later. */
+async function isBegunAnew(store: ObjectStore, { publishedAt }: ChainLink, trust: KeyTrust): Promise<boolean> {
+  const number = await findNewest(store, 0)
+  const newest = number === 0 ? null : await readGeneration(store, number, trust)
+  return newest !== null && Date.parse(newest.generation.publishedAt) > Date.parse(publishedAt)
 }
 
 /** Throws `fleet` unless a generation follows the one before it. */

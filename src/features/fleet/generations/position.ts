@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../../base/errors.ts'
+import { toIso } from '../../../base/time.ts'
 import { makeFolder, replacePrivateFile } from '../../../base/files.ts'
 import { namingFaults } from '../../../store/database/faults.ts'
 import { createCarriedReader } from '../../../store/replication/reader.ts'
@@ -18,8 +19,8 @@ export interface Position extends ChainLink {
 
 /** Returns the position after a generation. */
 export function positionOf({ generation, sha256 }: KnownGeneration): Position {
-  const { generation: number, epoch, log } = generation
-  return { generation: number, sha256, epoch, log }
+  const { generation: number, epoch, log, publishedAt } = generation
+  return { generation: number, sha256, epoch, log, publishedAt }
 }
 
 /** Returns a folder of the fleet's own files in a data folder: downloads, exports and the last publication. Throws `storage`. */
@@ -42,8 +43,9 @@ const NAME = /^generation-(\d{1,15})\.epoch-(\d{1,15})\.log-(\d{1,15})\.([\da-f]
 function readApplied(dataDir: string): Position | null {
   const last = withReads(dataDir, ({ ledger }) => ledger.readLastImport())
   const [, generation, epoch, log, sha256 = ''] = NAME.exec(last?.file ?? '') ?? []
-  if (generation === undefined) return null
-  return { generation: Number(generation), epoch: Number(epoch), log: Number(log), sha256 }
+  if (!last || generation === undefined) return null
+  const publishedAt = toIso(last.importedAt)
+  return { generation: Number(generation), epoch: Number(epoch), log: Number(log), sha256, publishedAt }
 }
 
 /**

@@ -34,13 +34,13 @@ export async function storeOnce(store: ObjectStore, key: string, body: ObjectBod
 }
 
 /**
- * Creates an object; false: another one has this key. When the answer was lost, the stored bytes decide. Throws `fleet`
- * while that cannot be known.
+ * Creates an object; false: another one has this key. Only the stored bytes decide: an answer can be lost, or be that of another
+ * program than the store. Throws `fleet` while they cannot be known.
  */
 export async function storeDecided(store: ObjectStore, key: string, bytes: Buffer): Promise<boolean> {
   let failed: FleetError | null = null
   try {
-    if ((await store.putIfAbsent(key, bytes)) !== null) return true
+    await store.putIfAbsent(key, bytes)
   } catch (error) {
     if (!(error instanceof FleetError)) throw error
     failed = error
@@ -51,7 +51,7 @@ export async function storeDecided(store: ObjectStore, key: string, bytes: Buffe
   })
   if (found === 'other') return false
   if (found !== null) return found.bytes.equals(bytes)
-  throw failed ?? new FleetError('unknown', `${key} exists on ${store.url}, and cannot be read`)
+  throw failed ?? new FleetError('unknown', `${key} was written to ${store.url}, or exists there, and cannot be read`)
 }
 
 /** Reports whether an object has the size that a generation names; its bytes are verified by those who fetch it. */
@@ -67,6 +67,27 @@ export async function lostOf(
   const named = bundlesOf(generation)
   const found = await Promise.all(named.map((one) => isStored(store, one)))
   return named.filter((_, at) => found[at] === false)
+}
+
+/** How often a leader looks whether its generation can be used, milliseconds: it names up to 18 objects. */
+const USE_MS = 10 * 60_000
+
+/**
+ * Creates what reports whether a mirror could not begin with a generation: the store has lost a bundle of it, or the mirror cannot use
+ * thin ones. It looks each ten minutes at most.
+ */
+export function createUseWatch(
+  store: Pick<ObjectStore, 'head'>,
+  clock: () => number,
+  canTakeThin?: () => Promise<boolean>,
+) {
+  let lookedAt = -Infinity
+  return async (generation: Parameters<typeof lostOf>[1]): Promise<boolean> => {
+    if (clock() - lookedAt < USE_MS) return false
+    lookedAt = clock()
+    if (generation.thin !== undefined && (await canTakeThin?.()) === false) return true
+    return (await lostOf(store, generation)).length > 0
+  }
 }
 
 /** The error of an object that a generation names and the store does not have as that says. */

@@ -154,11 +154,12 @@ function createRequests(sdk: Sdk, client: S3Client, Bucket: string): S3Requests 
       })
       const length = answer.ContentLength ?? 0
       const total = Number(/\/(\d+)$/.exec(answer.ContentRange ?? '')?.[1] ?? length)
-      return { ...answered(answer, total), body: answer.Body as Readable, length }
+      const body = answer.Body as Readable
+      return { ...ofStore(answered(answer, total), body), body, length }
     },
     async head(Key, abortSignal) {
       const answer = await client.send(new sdk.HeadObjectCommand({ Bucket, Key }), { abortSignal })
-      return answered(answer, answer.ContentLength ?? 0)
+      return ofStore(answered(answer, answer.ContentLength ?? 0))
     },
     async put(Key, content, condition, abortSignal) {
       const size = Buffer.isBuffer(content) ? content.length : content.size
@@ -230,6 +231,13 @@ function createUploads(sdk: Sdk, client: S3Client, Bucket: string, dates: WeakMa
       await client.send(new sdk.AbortMultipartUploadCommand({ Bucket, ...upload }), { abortSignal })
     },
   }
+}
+
+/** Refuses an answer without the ETag that each store gives: a proxy can send a page for any object, which would exist then. */
+function ofStore(answer: Answered, body?: Readable): Answered {
+  if (answer.etag !== '') return answer
+  body?.destroy()
+  throw new Error('the answer has no ETag, so another program than the store sent it')
 }
 
 function answered(

@@ -1,13 +1,32 @@
 import { expect, test } from 'vitest'
-import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
+import { type Follower, createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
+import type { Importer } from '../../../../src/features/fleet/generations/follow/importer.ts'
+import type { KnownGeneration } from '../../../../src/features/fleet/generations/format/generation.ts'
 import { generationKey } from '../../../../src/features/fleet/generations/format/object-names.ts'
 import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
 import { isRollingBack } from '../../../../src/features/fleet/generations/rollback-state.ts'
 import type { FaultScript } from '../../../support/fleet/memory-store.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
 import { fleetTrust, nodeConfig } from './nodes.ts'
-import { createPair, forge, namedBy } from './pair.ts'
+import { type Pair, createPair, forge, namedBy } from './pair.ts'
 import { emptyDisk, standInImporter } from './stand-ins.ts'
+
+/** Returns a follower that may lead, over data of its own. */
+function standbyOf(pair: Pair, importer: Importer): Follower {
+  return createFollower({
+    store: pair.bucket.client(),
+    config: nodeConfig('/nowhere'),
+    trust: fleetTrust(() => pair.now),
+    now: () => pair.now,
+    waitUntil: () => Promise.resolve(),
+    mayPublish: true,
+    importer,
+  })
+}
+
+async function newestOf(follower: Follower): Promise<KnownGeneration> {
+  return (await follower.look()).newest ?? expect.fail('no generation')
+}
 
 test('a follower refuses a store with a hole, one with fewer generations, and one with another past', async () => {
   const pair = createPair()
@@ -95,20 +114,20 @@ test('a mirror with an empty data folder follows a store with a hole, as the ref
   expect(pair.reader.version).toBe(5)
 })
 
+test('an idle leader looks each ten minutes whether the bundles of its generation are there', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  pair.now += 600_000
+  const before = pair.bucket.calls.head
+  for (let i = 0; i < 30; i++, pair.now += 60_000) await pair.confirm()
+  expect(pair.bucket.calls.head - before).toBe(30 + 3 * 2)
+})
+
 test('a mirror that has more than a new leader published is told to wait for it before its data is given up', async () => {
   const pair = createPair()
   await pair.publish()
-  const follower = createFollower({
-    store: pair.bucket.client(),
-    config: nodeConfig('/nowhere'),
-    trust: fleetTrust(() => pair.now),
-    now: () => pair.now,
-    waitUntil: () => Promise.resolve(),
-    mayPublish: true,
-    importer: { ...standInImporter(emptyDisk('first')), readSnapshots: () => ({ catalog: 'c' }) },
-  })
-  const { newest } = await follower.look()
-  if (newest === null) throw new Error('no generation')
+  const follower = standbyOf(pair, { ...standInImporter(emptyDisk('first')), readSnapshots: () => ({ catalog: 'c' }) })
+  const newest = await newestOf(follower)
   await expect(follower.prepare(newest)).rejects.toThrow(
     'has catalog, which generation 1 does not have: it follows the next one that has. Where the leader does not mirror that, start',
   )
@@ -137,6 +156,26 @@ test('a leader publishes nothing on a store that lost what it published, and goe
   expect([await pair.follow(), pair.follower.position()?.generation]).toEqual([null, 5])
 })
 
+test('a follower tells a store that was set back from one on which a fleet was begun again', async () => {
+  const pair = createPair()
+  await pair.publish()
+  const early = pair.bucket.snapshot()
+  for (let i = 0; i < 3; i++, pair.now += 60_000) await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  const looked = async (): Promise<string | null> => {
+    let reason: string | null = null
+    for (let i = 0; i < 31 && reason === null; i++) reason = await pair.follow()
+    return reason
+  }
+  pair.bucket.restore(early)
+  expect(await looked()).toBe('backwards')
+  pair.bucket.restore(new Map())
+  expect((await pair.restart().look()).refusal?.reason).toBe('backwards')
+  await pair.beginAgain()
+  await pair.publish(2)
+  expect(await looked()).toBe('fork')
+})
+
 test('a leader with an empty data folder goes on where the store was set back, as the refusal says', async () => {
   const pair = createPair()
   for (let i = 0; i < 2; i++) await pair.publish()
@@ -162,8 +201,22 @@ test('a publication looks once at the generation and at the full bundle that it 
     'putIfAbsent bundles/-.zip',
     'putIfAbsent changes/-3.-.jsonl.gz',
     'putIfAbsent gen/-3.json',
+    'get gen/-3.json',
     'put head.json',
   ])
+})
+
+test('a generation that is not on the store was not published, whatever was answered', async () => {
+  const pair = createPair()
+  await pair.publish()
+  const store = pair.bucket.client()
+  const putIfAbsent: typeof store.putIfAbsent = (key, bytes) =>
+    key.startsWith('gen/')
+      ? Promise.resolve({ key, size: 1, etag: '"x"', modifiedAt: 0 })
+      : store.putIfAbsent(key, bytes)
+  await expect(pair.publish(1, { ...store, putIfAbsent })).rejects.toThrow('cannot be read')
+  await pair.publish()
+  expect([await pair.follow(), pair.reader.version, pair.follower.position()?.generation]).toEqual([null, 3, 2])
 })
 
 test('a full bundle that the store lost is replaced by the next publication, and a new mirror begins with it', async () => {
@@ -221,17 +274,11 @@ test('a standby serves a generation before it remembers it, also where it cannot
   const pair = createPair()
   await pair.publish()
   const disk = emptyDisk('standby')
-  const follower = createFollower({
-    store: pair.bucket.client(),
-    config: nodeConfig('/nowhere'),
-    trust: fleetTrust(() => pair.now),
-    now: () => pair.now,
-    waitUntil: () => Promise.resolve(),
-    mayPublish: true,
-    importer: { ...standInImporter(disk), remember: () => Promise.reject(new Error('it is locked')) },
+  const follower = standbyOf(pair, {
+    ...standInImporter(disk),
+    remember: () => Promise.reject(new Error('it is locked')),
   })
-  const { newest } = await follower.look()
-  if (newest === null) throw new Error('no generation')
+  const newest = await newestOf(follower)
   const stored: number[] = []
   const committed = follower.commit(await follower.prepare(newest), { onStored: () => stored.push(disk.version) })
   await expect(committed).rejects.toThrow('it is locked')

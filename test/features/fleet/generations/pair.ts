@@ -3,6 +3,7 @@ import { openGeneration, sealGeneration } from '../../../../src/features/fleet/g
 import type { Generation } from '../../../../src/features/fleet/generations/format/generation.ts'
 import { generationKey } from '../../../../src/features/fleet/generations/format/object-names.ts'
 import { type PublishResult, publishGeneration } from '../../../../src/features/fleet/generations/publish/publish.ts'
+import { createUseWatch } from '../../../../src/features/fleet/generations/uploads.ts'
 import type { ObjectStore } from '../../../../src/features/fleet/objects/object-store.ts'
 import { type MemoryBucket, createMemoryBucket } from '../../../support/fleet/memory-store.ts'
 import { signer } from '../../bundles/air-gap.ts'
@@ -45,6 +46,7 @@ export function createPair(): Pair {
   const config = nodeConfig('/nowhere', { PATCHMIRROR_BUNDLE_EXPIRE_DAYS: '90' })
   const bucket = createMemoryBucket({ now })
   const store = bucket.client()
+  const isUnusable = createUseWatch(store, now)
   const common = { store, config, now, trust: fleetTrust(now) }
   const followerOf = (disk: Disk, store = common.store): Follower =>
     createFollower({
@@ -63,6 +65,7 @@ export function createPair(): Pair {
       dataDir: '/nowhere',
       keys: [signer()],
       epoch,
+      isUnusable,
       program: 'patchmirror/test',
       exporter: standInExporter(leader, now),
     })

@@ -6,6 +6,7 @@ import { bundleKey, generationKey } from '../../../../src/features/fleet/generat
 import { whyGenerationRefused } from '../../../../src/features/fleet/generations/format/refusals.ts'
 import type { PublishDeps } from '../../../../src/features/fleet/generations/publish/publish.ts'
 import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
+import { createUseWatch } from '../../../../src/features/fleet/generations/uploads.ts'
 import { sha256Hex } from '../../../../src/base/digest.ts'
 import { type MemoryBucket, createMemoryBucket } from '../../../support/fleet/memory-store.ts'
 import type { Bench } from '../../../support/mirror.ts'
@@ -130,6 +131,18 @@ describe('thin bundles of a fleet', () => {
     const keys = [signer(), keyPair(folder(), 'next')]
     const renewed = await generationOf(bucket, bench, { ...THIN, keys, trust: trust(keys, { now: Date.now }) })
     expect([renewed.thin, renewed.full.digest]).toEqual([undefined, renewed.digest])
+  })
+
+  test('are followed by a whole one for a mirror that cannot use them, although nothing changes', async () => {
+    const { bench, bucket, last } = await chainOf(1)
+    const store = bucket.client()
+    const canTakeThin = () => Promise.resolve(false)
+    const isUnusable = createUseWatch(store, () => performance.now(), canTakeThin)
+    const confirm = () => publish(store, bench.dir, { canTakeThin, isUnusable, now: () => Date.now() + 600_000 })
+    const { outcome, generation } = await confirm()
+    expect([last.thin?.length, outcome, generation?.generation.thin]).toEqual([1, 'published', undefined])
+    expect(generation?.generation).toMatchObject({ reason: 'date', digest: last.digest })
+    expect((await confirm()).outcome).toBe('unchanged')
   })
 
   test('are not published on a bundle that the store lost', async () => {

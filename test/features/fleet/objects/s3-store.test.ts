@@ -69,6 +69,17 @@ test.each([[SLOW_DOWN], [CONFLICT], [{ status: 429, code: 'TooManyRequests' }]])
   },
 )
 
+test('a page that a proxy sends for everything is no object, nor was one written', async () => {
+  const { store } = await open()
+  server.script = () => 'page'
+  const unknown = { outcome: 'unknown', isPassing: true, message: expect.stringContaining('no ETag') as string }
+  await expect(store.head('gen/1')).rejects.toMatchObject(unknown)
+  await expect(store.get('gen/1')).rejects.toMatchObject(unknown)
+  await expect(store.putIfAbsent('gen/1', body)).rejects.toMatchObject(unknown)
+  server.script = () => undefined
+  expect(await store.head('gen/1')).toBeNull()
+})
+
 test('a store that stays busy is a refusal: nothing was written', async () => {
   const { store } = await open()
   faults('PUT', ...Array.from({ length: 9 }, () => SLOW_DOWN))

@@ -10,7 +10,7 @@ export type GenerationRefusal =
   | 'hole'
   /** The generation before it has another content than the one that was followed. */
   | 'fork'
-  /** The store has fewer generations than were followed. */
+  /** The store has fewer generations than were followed, and none that is newer. */
   | 'backwards'
   /** It was published under an older lease than the generation before it. */
   | 'epoch'

@@ -32,7 +32,7 @@ import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
 import { readPosition } from '../position.ts'
 import { isUnreleased } from '../rollback-state.ts'
-import { lostOf, storeDecided, storeOnce } from '../uploads.ts'
+import { storeDecided, storeOnce } from '../uploads.ts'
 import { chooseBundles } from '../follow/bundles.ts'
 import { delayOf } from '../../look/notify.ts'
 import type { Takeover } from '../../look/message.ts'
@@ -57,6 +57,8 @@ export interface PublishDeps {
   readonly notify?: (generation: number) => Promise<readonly Takeover[] | null>
   /** As for `exportBundles`. */
   readonly canTakeThin?: () => Promise<boolean>
+  /** Reports whether a mirror could not begin with the newest generation, as far as a look at that is due. */
+  readonly isUnusable?: (generation: Generation) => Promise<boolean>
   /** Another source of bundles than the data folder. */
   readonly exporter?: Exporter
 }
@@ -75,7 +77,8 @@ export interface PublishResult {
 }
 
 /**
- * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date, or lost a bundle.
+ * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date, or a mirror could
+ * not begin with that one.
  * The only effect that counts is the creation of `gen/<N>.json`: at most one publisher succeeds. A crash before leaves
  * objects that nothing names. Throws `fleet`, and as `exportBundle`.
  */
@@ -179,7 +182,7 @@ async function readUpTo(store: ObjectStore, from: ChainLink, to: number, trust: 
 const DATE_MS = 10 * 60_000
 
 async function reasonToPublish(
-  { store, config, now }: PublishDeps,
+  { isUnusable, config, now }: PublishDeps,
   newest: Generation | null,
   { asOf, withheldAt, snapshots }: OwnState,
 ): Promise<'publish' | 'date' | null> {
@@ -196,7 +199,7 @@ async function reasonToPublish(
   if (confirmed) return 'date'
   // A store that loses what was just written is not filled without end.
   const isDue = now() - Date.parse(newest.publishedAt) >= DATE_MS
-  return isDue && (await lostOf(store, newest)).length > 0 ? 'date' : null
+  return isDue && (await isUnusable?.(newest)) === true ? 'date' : null
 }
 
 async function commit(
