@@ -71,9 +71,17 @@ function isHeldRemoved(path: string): boolean {
   try {
     const removed = `${realpathSync(dirname(path))}/${basename(path)} (deleted)`
     const open = `/proc/${readFileSync(`${path}.pid`, 'utf8')}/fd`
-    return readdirSync(open).some((file) => readlinkSync(join(open, file)) === removed)
+    return readdirSync(open).some((file) => isLinkTo(join(open, file), removed))
   } catch {
     return false // no such process, or one of another user
+  }
+}
+
+function isLinkTo(path: string, target: string): boolean {
+  try {
+    return readlinkSync(path) === target
+  } catch {
+    return false // the process has closed it since
   }
 }
 
