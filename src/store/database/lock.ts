@@ -191,6 +191,14 @@ export function isBesideForeignLog(dataDir: string): boolean {
   return fileNumber(`${path}-wal`) === known.log && fileNumber(path) !== known.file
 }
 
+/** Forgets the log of the last daemon where another mirror.db is opened without it: any log is that one's from then on, also of the same number. */
+export function forgetForeignLog(dataDir: string): void {
+  const known = noted(dataDir, null)
+  if (known === null || known.log === null || fileNumber(join(dataDir, 'mirror.db')) === known.file) return
+  const path = join(dataDir, INSTANCE_FILE)
+  namingFaults(dataDir, () => note(path, `${readFileSync(path, 'utf8').split(/\s/, 3).join(' ')}\n`))
+}
+
 /** The numbers of a database and of its write-ahead log. */
 interface NotedFiles {
   readonly file: bigint
