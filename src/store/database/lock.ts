@@ -71,9 +71,17 @@ function isHeldRemoved(path: string): boolean {
   try {
     const removed = `${realpathSync(dirname(path))}/${basename(path)} (deleted)`
     const open = `/proc/${readFileSync(`${path}.pid`, 'utf8')}/fd`
-    return readdirSync(open).some((file) => readlinkSync(join(open, file)) === removed)
+    return readdirSync(open).some((file) => isLinkTo(join(open, file), removed))
   } catch {
     return false // no such process, or one of another user
+  }
+}
+
+function isLinkTo(path: string, target: string): boolean {
+  try {
+    return readlinkSync(path) === target
+  } catch {
+    return false // the process has closed it since
   }
 }
 
@@ -181,6 +189,14 @@ export function isBesideForeignLog(dataDir: string): boolean {
   const path = join(dataDir, 'mirror.db')
   if (known === null || known.log === null) return false
   return fileNumber(`${path}-wal`) === known.log && fileNumber(path) !== known.file
+}
+
+/** Forgets the log of the last daemon where another mirror.db is opened without it: any log is that one's from then on, also of the same number. */
+export function forgetForeignLog(dataDir: string): void {
+  const known = noted(dataDir, null)
+  if (known === null || known.log === null || fileNumber(join(dataDir, 'mirror.db')) === known.file) return
+  const path = join(dataDir, INSTANCE_FILE)
+  namingFaults(dataDir, () => note(path, `${readFileSync(path, 'utf8').split(/\s/, 3).join(' ')}\n`))
 }
 
 /** The numbers of a database and of its write-ahead log. */

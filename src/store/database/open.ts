@@ -8,7 +8,7 @@ import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
 import { lossAt, namingFaults } from './faults.ts'
 import { refuseForeignJournal } from '../foreign-journal.ts'
-import { isBesideForeignLog } from './lock.ts'
+import { forgetForeignLog, isBesideForeignLog } from './lock.ts'
 import { refuseBesideLoss } from './loss.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
@@ -106,6 +106,7 @@ interface Ready {
 function openReady(path: string, { schema, timeout, report, onNew }: Ready, set: (db: Db) => void): Db {
   if (hasLostLog(path)) keepLog(path, report)
   if (!existsSync(path)) makeFile(path)
+  if (basename(path) === 'mirror.db') forgetForeignLog(dirname(path))
   refuseForeignLog(path, schema)
   const db = connectTrying(path, { timeout })
   try {

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { longTest, test } from '../../support/tables.ts'
@@ -78,6 +78,17 @@ describe('a lock', () => {
     await child.kill()
     expect(lockHolder(dir, 'sync')).toBe(null)
     acquireLock(dir, 'sync').release()
+  })
+
+  test('whose file was removed is found beside files that its process closes meanwhile', () => {
+    const dir = scratch()
+    const other = openSync(join(dir, 'other'), 'w')
+    const lock = acquireLock(dir, 'sync')
+    closeSync(other) // its number is the next one: that of the listed folder, which is closed before it is looked at
+    rmSync(join(dir, 'sync.lock'))
+    expect(lockHolder(dir, 'sync')).toBe(`process ${process.pid}`)
+    lock.release()
+    expect(lockHolder(dir, 'sync')).toBe(null)
   })
 
   test('is free when only its file was left behind', () => {

@@ -172,6 +172,23 @@ describe('a data folder', () => {
     expect(readFileSync(join(dir, kept)).equals(log)).toBe(true)
   })
 
+  test('whose database was replaced beside an empty log uses that log as its own', () => {
+    const dir = filled()
+    const path = databasePath(dir)
+    writeFileSync(`${path}-wal`, '')
+    const lock = acquireLock(dir, 'serve')
+    announceAddress(dir, announceInstance(dir), { port: 1 })
+    lock.release()
+    copyFileSync(path, join(dir, 'copy'))
+    renameSync(join(dir, 'copy'), path)
+    const db = openWriter(dir, null)
+    db.exec('DELETE FROM osv_record')
+    expect(statSync(`${path}-wal`).size).toBeGreaterThan(0)
+    expect(hasLostLog(path)).toBe(false)
+    expect(openReader(dir)?.prepare('SELECT count(*) FROM osv_record').pluck().get()).toBe(0)
+    db.close()
+  })
+
   test.each(['local.key', 'webhooks.db'])('that is not there any more is missed where %s is left of it', (left) => {
     const dir = scratch()
     expect(whyUnread(dir, 'nothing is mirrored yet').message).toBe('nothing is mirrored yet')
