@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type TestContext, describe, expect, test } from 'vitest'
+import { type TestContext, describe, test } from 'vitest'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
 import type { BoxesStatus } from '../../../src/base/reports/transfer.ts'
 import { type Served, openWorld } from '../../support/daemons.ts'
@@ -13,7 +13,7 @@ const HOUR = 60 * MINUTE
 const SEEN_MS = 6000
 
 /** Starts a daemon whose time of day is that of a clock of the test's own. */
-async function serveAt({ onTestFinished }: TestContext, at: string, zone: string, schedule: string) {
+async function serveAt({ expect, onTestFinished }: TestContext, at: string, zone: string, schedule: string) {
   let clock: FakeClock | null = null
   const now = (): number => clock?.now() ?? Date.parse(at)
   const world = await openWorld({ records: 20, service: false, now })
@@ -69,7 +69,7 @@ function runsOf(daemon: Served): string[] {
 const said = (daemon: Served, text: string): boolean => linesOf(daemon).some((line) => line.includes(text))
 
 /** Expects another run of osv, and no second one. */
-async function expectOneRun(daemon: Served, before: number): Promise<void> {
+async function expectOneRun({ expect }: TestContext, daemon: Served, before: number): Promise<void> {
   await expect.poll(() => runsOf(daemon).length).toBe(before + 1)
   await pause(SEEN_MS)
   expect(runsOf(daemon)).toHaveLength(before + 1)
@@ -78,9 +78,10 @@ async function expectOneRun(daemon: Served, before: number): Promise<void> {
 const nextIn = async (daemon: Served, clock: FakeClock): Promise<number> =>
   Date.parse((await osvOf(daemon)).nextRunAt) - clock.now()
 
-// Each has a daemon of its own and mostly waits.
+// Each has a daemon of its own and mostly waits. Beside each other they need the `expect` of their own.
 describe.skipIf(FAKETIME === null).concurrent('the daemon (needs libfaketime, package faketime)', () => {
   test('runs at most an interval later when the clock is set back by two hours or a year, as its status says', async (context) => {
+    const { expect } = context
     const { world, clock, daemon } = await serveAt(context, '2026-05-04T12:30:00Z', 'UTC', '7 * * * *')
     for (const at of ['2026-05-04T10:30:00Z', '2025-05-04T10:30:00Z']) {
       const before = runsOf(daemon).length
@@ -89,7 +90,7 @@ describe.skipIf(FAKETIME === null).concurrent('the daemon (needs libfaketime, pa
       const next = Date.parse((await osvOf(daemon)).nextRunAt)
       expect(new Date(next).toISOString().slice(13)).toBe(':07:00.000Z')
       clock.set(next - 3000)
-      await expectOneRun(daemon, before)
+      await expectOneRun(context, daemon, before)
     }
     expect(said(daemon, 'the clock was set back by ')).toBe(true)
     const { out } = await world.patchmirror('status')
@@ -99,30 +100,33 @@ describe.skipIf(FAKETIME === null).concurrent('the daemon (needs libfaketime, pa
   })
 
   test('makes a start up once that was missed while the process was stopped, and says so', async (context) => {
+    const { expect } = context
     const { clock, daemon } = await serveAt(context, '2026-05-04T02:59:00Z', 'UTC', '0 3 * * *')
     clock.set(Date.parse('2026-05-04T02:59:50Z'))
     await pause(300)
     daemon.child.kill('SIGSTOP') // long before the start, however busy the machine is
     await pause(13_000)
     daemon.child.kill('SIGCONT')
-    await expectOneRun(daemon, 1)
+    await expectOneRun(context, daemon, 1)
     const line = 'osv: the start planned for 2026-05-04T03:00:00.000Z was missed'
     expect(said(daemon, line)).toBe(true)
     expect((await osvOf(daemon)).nextRunAt).toBe('2026-05-05T03:00:00.000Z')
   })
 
   test('makes up once for what a clock passed that goes on by hours or by a century, and answers meanwhile', async (context) => {
+    const { expect } = context
     const { clock, daemon } = await serveAt(context, '2026-05-04T02:00:00Z', 'UTC', '7 * * * *')
     for (const at of ['2026-05-04T22:30:00Z', '2125-05-04T22:30:00Z']) {
       const before = runsOf(daemon).length
       clock.set(Date.parse(at))
-      await expectOneRun(daemon, before)
+      await expectOneRun(context, daemon, before)
       expect(await nextIn(daemon, clock)).toBeLessThanOrEqual(HOUR)
     }
     expect(said(daemon, 'the clock went on by ')).toBe(true)
   })
 
   test('keeps the bundles of its inbox while its clock is a year behind, says why, and imports them once it is right', async ({
+    expect,
     onTestFinished,
   }) => {
     const world = await openWorld({ records: 10, service: false })
@@ -155,6 +159,7 @@ describe.skipIf(FAKETIME === null).concurrent('the daemon (needs libfaketime, pa
   })
 
   test('goes on through the hour that comes twice, minute by minute', async (context) => {
+    const { expect } = context
     const { clock, daemon } = await serveAt(context, '2026-10-25T00:58:30Z', 'Europe/Berlin', '* * * * *')
     for (const at of ['00:58:58', '00:59:58', '01:00:58', '01:30:58', '01:59:58']) {
       const before = runsOf(daemon).length
@@ -171,11 +176,12 @@ describe.skipIf(FAKETIME === null).concurrent('the daemon (needs libfaketime, pa
     ['Africa/Casablanca', '30 2 * * *', '2026-03-22T01:59:30Z', '2026-03-22T02:00:00.000Z'],
     ['America/Santiago', '30 0 * * *', '2026-09-06T03:59:30Z', '2026-09-06T04:00:00.000Z'],
   ] as const)('makes the run of a day in %s whose time (%s) the clocks leave out', async (row, context) => {
+    const { expect } = context
     const [zone, schedule, from, at] = row
     const { clock, daemon } = await serveAt(context, from, zone, schedule)
     expect((await osvOf(daemon)).nextRunAt).toBe(at)
     clock.set(Date.parse(at) - 2000)
-    await expectOneRun(daemon, 1)
+    await expectOneRun(context, daemon, 1)
     const next = Date.parse((await osvOf(daemon)).nextRunAt) - Date.parse(at)
     expect(next / HOUR).toBeGreaterThan(22)
     expect(next / HOUR).toBeLessThan(26)

@@ -2,7 +2,7 @@ import { mkdtempSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type TestContext, describe, expect, test } from 'vitest'
+import { type ExpectStatic, type TestContext, describe, test } from 'vitest'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import type { Run } from '../../../src/store/runs/runs.ts'
@@ -19,6 +19,7 @@ const QUIET_MS = 2200
 
 /** A night with a daemon whose clock is the test's. */
 interface Night {
+  readonly expect: ExpectStatic
   readonly world: World
   readonly clock: FakeClock
   /** The data folder. */
@@ -29,7 +30,7 @@ interface Night {
 }
 
 /** Starts it; `folder`: where its data folder lies. */
-async function begin({ onTestFinished }: TestContext, at: string, folder = tmpdir()): Promise<Night> {
+async function begin({ expect, onTestFinished }: TestContext, at: string, folder = tmpdir()): Promise<Night> {
   let clock: FakeClock | null = null
   const now = (): number => clock?.now() ?? Date.parse(at)
   const world = await openWorld({ records: 30, service: false, now })
@@ -43,7 +44,7 @@ async function begin({ onTestFinished }: TestContext, at: string, folder = tmpdi
     PATCHMIRROR_OSV_SCHEDULE: '7 * * * *',
     PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '30 2 * * *',
   })
-  const night = { world, clock, data, daemon: await world.serve(), said: '' }
+  const night = { expect, world, clock, data, daemon: await world.serve(), said: '' }
   collect(night)
   return night
 }
@@ -85,6 +86,7 @@ async function expectRuns(
   what: string,
   state: Run['state'] = 'complete',
 ): Promise<void> {
+  const { expect } = night
   await expect.poll(() => runsIn(night, state), { message: what }).toBe(before + more)
   await pause(QUIET_MS)
   expect(runsIn(night, state), what).toBe(before + more)
@@ -116,6 +118,7 @@ const isDown: Hour = async (night, slot) => {
 
 /** The folder is lost, and the mirror comes back from a backup that was made before. */
 const isRestored: Hour = async (night, slot) => {
+  const { expect } = night
   const path = join(night.world.dir, 'backup.zip')
   expect(await night.world.patchmirror('backup', path)).toMatchObject({ code: 0 })
   await kill(night)
@@ -165,7 +168,7 @@ const EVENTS: Record<number, readonly [string, Hour]> = {
     async (night, slot) => {
       const before = runsOf(night).length
       night.clock.set(slot - 2000)
-      await expect.poll(() => runsOf(night).length).toBe(before + 1)
+      await night.expect.poll(() => runsOf(night).length).toBe(before + 1)
       night.clock.set(slot - 3000)
     },
   ],
@@ -174,7 +177,7 @@ const EVENTS: Record<number, readonly [string, Hour]> = {
   11: ['the service is still down', isDown],
 }
 
-// Each has a daemon of its own and mostly waits.
+// Each has a daemon of its own and mostly waits. Beside each other they need the `expect` of their own.
 describe.skipIf(FAKETIME === null).concurrent('a daemon (needs libfaketime, package faketime)', () => {
   test.for([
     ['go back', '2026-10-24T19:30:00Z', '2026-10-25T00:30'],
@@ -182,6 +185,7 @@ describe.skipIf(FAKETIME === null).concurrent('a daemon (needs libfaketime, pack
   ] as const)(
     'misses nothing that is due in a night in which clocks %s, makes nothing twice, and names each problem once',
     async ([, from, reconcileAt], context) => {
+      const { expect } = context
       const night = await begin(context, from)
       await expect.poll(() => runsOf(night).length).toBe(1) // caught up: nothing was stored
       const first = Date.parse(from) + 37 * MINUTE
@@ -214,6 +218,7 @@ describe.skipIf(FAKETIME === null).concurrent('a daemon (needs libfaketime, pack
   test.skipIf(!mayMount())(
     'that starts on a full disk makes the run that is due when there is room, once, and says both once (needs the right to mount a tmpfs)',
     async (context) => {
+      const { expect } = context
       const disk = mountDisk('128m') ?? ''
       context.onTestFinished(() => unmountDisk(disk))
       const night = await begin(context, '2026-05-04T12:30:00Z', disk)
@@ -234,6 +239,7 @@ describe.skipIf(FAKETIME === null).concurrent('a daemon (needs libfaketime, pack
   )
 
   test('says that a snapshot lies in the future while it does, and no longer', async (context) => {
+    const { expect } = context
     const night = await begin(context, '2026-05-04T12:30:00Z')
     await expect.poll(() => runsOf(night).length).toBe(1)
     const status = async (): Promise<string> => (await night.world.patchmirror('status')).out
